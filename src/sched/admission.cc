@@ -7,8 +7,8 @@
 namespace skein {
 namespace {
 
-// Retention `value` remembers prompts of this many times the blocks of the cache. A prefix that did
-// not come again in that time would have been evicted several times over.
+// Retention `value` remembers as many prompts as have this many times the blocks of the cache. A
+// prefix that did not come again in that time would have been evicted several times over.
 constexpr int32_t kRememberedCaches = 4;
 
 }  // namespace
@@ -70,7 +70,7 @@ int32_t Admission::NumMissing(const Sequence& sequence) const {
 }
 
 // Blocks that a prompt leaves free for work that may preempt it. 0 if the prompt itself preempts or
-// if nothing else runs: it may then take all blocks.
+// if nothing else runs: the prompt may then take all blocks.
 int32_t Admission::ExpressReserve() const {
   return preempts_ || table_->running().empty() ? 0 : ExpressBlocks(config_);
 }
@@ -79,7 +79,8 @@ int32_t Admission::NumBlocksForDecodes() const {
   return blocks_->num_available() - ExpressReserve() + prefixes_->NumReclaimableBlocks();
 }
 
-// The Decode-class request for which OneShot work makes and leaves room, if it will join.
+// The Decode-class request for which OneShot work gives up blocks and leaves blocks free, if that
+// request will join.
 const Sequence* Admission::ExpectedDecode() {
   const Sequence* head = table_->waiting().Head(false, true);
   if (head == nullptr || GoesByOrder(*head)) return head;
@@ -88,15 +89,15 @@ const Sequence* Admission::ExpectedDecode() {
 
 // Whether the expected decode, which has a slot and needs `num_needed` blocks, joins if
 // `num_blocks` are available. `num_needed` includes the express reserve. OneShot work must not wait
-// for a request that the decode set refuses. The set is asked only about a request that could be
-// admitted.
+// for a request that the decode set refuses. The decode set is asked only about a request that
+// could be admitted.
 bool Admission::WillJoin(const Sequence& next, int32_t num_needed, int32_t num_blocks) {
   const bool by_order = &next == table_->waiting().Head(false, true) && GoesByOrder(next);
   return num_needed <= num_blocks && (by_order || decode_set_->Approves(now_us_));
 }
 
 int32_t Admission::DecodeReserve() {
-  if (config_.kv_storage == KvStorage::kContiguous) return 0;  // one after the other, in order
+  if (config_.kv_storage == KvStorage::kContiguous) return 0;  // one sequence at a time, in order
   const Sequence* next = ExpectedDecode();
   if (next == nullptr || !MayJoin(*next) || preempted_in_round_) return 0;
   if (next->slots_needed() > NumFreeSlots()) return 0;
@@ -134,8 +135,8 @@ void Admission::ReclaimForDecodes() {
   }
 }
 
-// Gives up one holding of OneShot work: a shared prefix, or the youngest partly computed prompt.
-// Its full blocks stay in the prefix cache until they are evicted.
+// Gives up the blocks of a shared prefix, or of the youngest partly computed OneShot prompt. Full
+// blocks stay in the prefix cache until they are evicted.
 bool Admission::ReclaimOneShot() {
   if (prefixes_->Reclaim(nullptr)) return true;
   const std::vector<Sequence*>& running = table_->running();
@@ -159,8 +160,8 @@ SequenceBlocks::Hold Admission::HoldOf(const Sequence& sequence) const {
   return hold;
 }
 
-// Gives the sequence its blocks: those behind its shared prefix, or else the cached ones and the
-// rest.
+// Gives the sequence its blocks: if it has a shared prefix, the blocks behind that prefix, else the
+// cached blocks and new ones for the other tokens.
 bool Admission::AttachBlocks(Sequence* sequence) {
   const int32_t num_reserved = ExpressReserve() + (sequence->oneshot() ? DecodeReserve() : 0);
   if (sequence->shared_prefix != nullptr) {
@@ -175,7 +176,8 @@ bool Admission::AttachBlocks(Sequence* sequence) {
   return true;
 }
 
-// Decode-class requests keep a state from their first row on, others where the prompt is cut.
+// Decode-class requests keep a state from their first row on. OneShot requests keep a state only if
+// the row does not finish the prompt.
 bool Admission::BeginRow(Sequence* sequence, int32_t num_tokens) {
   const bool keeps = !sequence->oneshot() || num_tokens < sequence->num_remaining();
   return sequence->blocks.BeginRow(blocks_, sequence->num_computed, num_tokens, keeps);
@@ -197,7 +199,7 @@ bool Admission::ReclaimState(const SequenceKey& key, const SharedPrefix* except,
 
 bool Admission::AttachForRows(Sequence* sequence) {
   if (sequence->oneshot() || !blocks_->states().enabled()) return AttachBlocks(sequence);
-  const bool shares = sequence->shared_prefix != nullptr;  // and so starts from a state in use
+  const bool shares = sequence->shared_prefix != nullptr;  // then it starts from a state in use
   if (shares && blocks_->states().num_available() == 0) return false;
   if (!AttachBlocks(sequence)) return false;
   if (sequence->blocks.TakeState(blocks_)) return true;
@@ -209,7 +211,8 @@ bool Admission::AttachForRows(Sequence* sequence) {
 
 bool Admission::Admit(Sequence* sequence) {
   while (!AttachForRows(sequence)) {
-    // The own prefix goes last: without it the request needs no more blocks than it does alone.
+    // The sequence's own prefix is given up last: without that prefix, the request needs no more
+    // blocks than it does alone.
     if (!prefixes_->Reclaim(sequence->shared_prefix) && !prefixes_->Reclaim(nullptr)) return false;
   }
   ranks_->LeaveWaiting(sequence);
@@ -237,12 +240,13 @@ void Admission::NoteFirstAdmission(Sequence* sequence) {
   request->times.first_scheduled_us = now_us_;
   request->first_iteration = iteration_;
   if (cost_->known()) {
-    // No order depends on the prediction, so it uses the latest measured speed and waits for no new
-    // version.
+    // No order depends on this prediction. Therefore the latest measured speed is used, without
+    // waiting for a new version of the cost model.
     request->predicted_us = cost_->PredictUs(
         WorkOf(sequence->num_remaining(), sequence->num_computed), StepKind::kPrefill);
   }
-  // A shared prefix counts as cached as far as it was before a request asked for it.
+  // Tokens of a shared prefix count as cached if they were cached before a request asked for the
+  // prefix.
   const SharedPrefix* prefix = sequence->shared_prefix;
   request->cached_tokens = prefix != nullptr ? prefix->num_cached : sequence->num_computed;
   if (blocks_->prefix_caching() && !request->whole) {
@@ -253,7 +257,7 @@ void Admission::NoteFirstAdmission(Sequence* sequence) {
 
 bool Admission::FindDecodeBlock(Sequence* sequence) {
   while (!sequence->blocks.Grow(blocks_, sequence->num_computed + 1)) {
-    const auto is_free = [](const Sequence* s) { return !s->in_step; };  // of suspended steps
+    const auto is_free = [](const Sequence* s) { return !s->in_step; };  // not in a suspended step
     const std::vector<Sequence*>& running = table_->running();
     Sequence* youngest = *std::find_if(running.rbegin(), running.rend(), is_free);
     Preempt(youngest);

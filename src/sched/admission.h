@@ -16,7 +16,7 @@ namespace skein {
 // reserved for it, and which running sequence gives its blocks back.
 //
 // OneShot work never keeps a block from Decode work. Between steps it holds shared prefixes and
-// partly computed prompts. These are given up when a running decode, or a waiting one with a free
+// partly computed prompts. It gives them up when a running decode, or a waiting decode with a free
 // slot, lacks blocks. OneShot work takes no block that the next waiting decode could have. Not
 // thread-safe.
 class Admission {
@@ -24,60 +24,62 @@ class Admission {
   Admission(const SchedulerContext& context, Ranks* ranks, SharedPrefixes* prefixes);
 
   void BeginRound(int64_t iteration, TimeUs now_us);
-  // Whether the step being planned goes before a suspended one: it may use the express blocks.
+  // Whether the step being planned goes before a suspended step. It may then use the express
+  // blocks.
   void set_preempts(bool preempts) { preempts_ = preempts; }
-  // A decode of this round has taken blocks from other sequences. Those blocks are not given away
-  // again.
+  // Whether a decode has taken blocks from other sequences in this round. Those blocks are not
+  // given away again.
   bool preempted_in_round() const { return preempted_in_round_; }
 
-  // For retention `value`: the tokens that the prompt shares with later prompts count.
+  // For retention `value`: counts the tokens that the prompt shares with the latest prompts.
   void NoteArrival(const Sequence& sequence);
   // Slots that are free for further samples.
   int32_t NumFreeSlots() const;
-  // Whether slots of the batch are for the sequence at all.
+  // Whether the decode set has slots for the sequence in this batch.
   bool MayJoin(const Sequence& sequence) const;
-  // Whether it finds a slot and blocks while those of suspended steps are taken.
+  // Whether the sequence finds a slot and blocks while suspended steps keep theirs.
   bool CouldBegin(const Sequence& sequence) const;
-  // Whether the first request by the order is the next of its class, regardless of the decode set.
-  // This also holds for a request with a deadline of its own if the order is by deadlines.
+  // Whether the first request of the order begins next in its class, regardless of the decode set.
+  // If the order is by deadlines, this includes a request with a deadline of its own.
   bool GoesByOrder(const Sequence& first) const;
 
   bool DiscardsKv(const Sequence& sequence) const {
     return sequence.oneshot() && config_.policies.retention != Retention::kAll;
   }
-  // Whether its prompt is computed in one step, however long.
+  // Whether the sequence's prompt is computed in one step, however long.
   bool RunsInOneStep(const Sequence& sequence) const {
     return sequence.request->whole || DiscardsKv(sequence);
   }
-  // Tokens of a waiting request's prompt that are neither cached nor of its shared prefix.
+  // Tokens of a waiting request's prompt that are neither cached nor part of its shared prefix.
   int32_t NumMissing(const Sequence& sequence) const;
-  // Blocks that may be had for a Decode-class request if everything reclaimable is given up.
+  // Blocks that are available to a Decode-class request if everything reclaimable is given up.
   int32_t NumBlocksForDecodes() const;
-  // Blocks that OneShot work must leave for the next Decode request, which could run now.
+  // Blocks that OneShot work must leave for the next Decode request, if that request could run now.
   int32_t DecodeReserve();
-  // Takes blocks from OneShot work that decodes need in this round.
+  // Takes the blocks that decodes need in this round from OneShot work.
   void ReclaimForDecodes();
 
   // Gives a waiting sequence slots and blocks. Returns false if there are not enough blocks.
   bool Admit(Sequence* sequence);
-  // Prepares a row of `num_tokens` tokens that is to be computed next. False: no state is available
-  // for its end.
+  // Prepares the sequence's next row, of `num_tokens` tokens. Returns false if no state is
+  // available for the row's end.
   bool BeginRow(Sequence* sequence, int32_t num_tokens);
-  // Frees a state for a row of a sequence or prefix with this key: gives up a shared prefix but
-  // `except`, or a younger prompt that is partly computed and has no row in `planned`. False: there
-  // is neither.
+  // Frees a state for a row of a sequence or prefix with this key. Gives up a shared prefix other
+  // than `except`, or a younger, partly computed prompt without a row in `planned`. Returns false
+  // if there is neither.
   bool ReclaimState(const SequenceKey& key, const SharedPrefix* except,
                     std::span<const StepRow> planned);
-  // The row will not be computed. False: the sequence must begin anew (Preempt).
+  // Tells that the row will not be computed. Returns false if the sequence must begin anew
+  // (Preempt).
   bool AbandonRow(Sequence* sequence) { return sequence->blocks.AbandonRow(blocks_); }
-  // Gives a decode the block of its next token, if need be that of a younger sequence. Returns
-  // false if it is the youngest itself, and then waits.
+  // Gives a decode the block of its next token, if need be by preempting a younger sequence.
+  // Returns false if the decode itself is the youngest: it is preempted then, and waits.
   bool FindDecodeBlock(Sequence* sequence);
-  // Takes all blocks and slots from a running sequence, which waits to be computed again.
+  // Takes all blocks and slots from a running sequence. The sequence waits to be computed again.
   void Preempt(Sequence* sequence);
 
-  // A further sample takes over one slot of its carrier. If `runs` is false, it gives the slot back
-  // since it found no block.
+  // Moves one slot from `carrier`, which holds the slots of all samples, to the further sample
+  // `child`. If `runs` is false, the child gives the slot back, since it found no block.
   void MoveSlot(Sequence* carrier, Sequence* child, bool runs);
   void ReleaseSlots(Sequence* sequence, int32_t count);
   void ReleaseBlocks(Sequence* sequence);
@@ -94,7 +96,7 @@ class Admission {
   bool ReclaimOneShot();
   SequenceBlocks::Hold HoldOf(const Sequence& sequence) const;
   bool AttachBlocks(Sequence* sequence);
-  bool AttachForRows(Sequence* sequence);  // the same with the state that a Decode request needs
+  bool AttachForRows(Sequence* sequence);  // with the state that a Decode request needs
   void CheckStates() const;
   void NoteAdmission(Sequence* sequence);
   void NoteFirstAdmission(Sequence* sequence);
@@ -108,10 +110,10 @@ class Admission {
   EngineStats* const stats_;
   Ranks* const ranks_;
   SharedPrefixes* const prefixes_;
-  std::optional<RecentPrefixes> recent_;  // with retention `value`: of the OneShot requests
+  std::optional<RecentPrefixes> recent_;  // with retention `value`: of OneShot requests
   int32_t slots_used_ = 0;
   int32_t num_idle_slots_ = 0;
-  // The round:
+  // The state of this round:
   int64_t iteration_ = 0;
   TimeUs now_us_ = 0;
   bool preempts_ = false;

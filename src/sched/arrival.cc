@@ -17,13 +17,14 @@ int32_t BudgetOf(const SchedulerConfig& config, const Request& request) {
   return static_cast<int32_t>(std::min<int64_t>(request.generate().max_tokens, room));
 }
 
-// Whether its output needs every hidden state of the prompt in one pass.
+// Whether the request's output needs every hidden state of the prompt in one pass.
 bool RunsWhole(const SchedulerConfig& config, const Request& request) {
   return config.max_whole_prompt_len > 0 && !request.generates() &&
          !std::holds_alternative<LabelSpec>(request.output);
 }
 
-// The last tokens of the prompt that run in one row: those from the first that a decision reads.
+// The number of last tokens of the prompt that must run in one row: from the first token that a
+// decision reads.
 int32_t TailOf(const Request& request) {
   const auto* decide = std::get_if<DecideSpec>(&request.output);
   if (decide == nullptr || decide->markers.empty()) return 1;
@@ -36,7 +37,7 @@ ExecutionClass ClassOf(const SchedulerConfig& config, const Request& request) {
                                                                      : ExecutionClass::kDecode;
 }
 
-// The first position whose log-probability is wanted; the prompt's length if none is.
+// The first position whose log-probability is wanted; the prompt's length if there is none.
 int32_t FirstPromptLogprob(const Request& request) {
   const auto prompt_len = static_cast<int32_t>(request.prompt.size());
   if (!request.prompt_logprobs) return prompt_len;
@@ -101,7 +102,7 @@ Status CheckFits(const SchedulerConfig& config, const Request& request) {
       ClassOf(config, request) == ExecutionClass::kOneShot) {
     return Status::Ok();  // needs no block
   }
-  // The last token drawn is never computed.
+  // The keys and values of the last drawn token are never computed.
   const int32_t budget = BudgetOf(config, request);
   const int32_t num_blocks = BlocksFor(prompt_len + std::max(0, budget - 1));
   if (num_blocks > config.num_kv_blocks) {

@@ -19,7 +19,7 @@ std::span<T> TakeFirst(size_t count, std::span<T>* left) {
   return first;
 }
 
-// Whether `token` after the `earlier` ones ends a sample, and how.
+// Returns how `token` after the `earlier` tokens ends a sample; nullopt if it does not.
 std::optional<FinishReason> FinishOf(const RequestRecord& request, std::span<const TokenId> earlier,
                                      TokenId token) {
   const GenerateSpec& generate = request.request.generate();
@@ -86,7 +86,7 @@ void Completion::CompleteRow(const StepRow& row, const ResultSpans& results, Tim
   RequestRecord* request = sequence->request;
   sequence->in_step = false;
   prefixes_->Leave(sequence);
-  if (HasEnded(sequence->state)) {  // cancelled or failed meanwhile
+  if (HasEnded(sequence->state)) {  // cancelled or failed while the step ran
     sequence->blocks.Release(blocks_);
     return;
   }
@@ -98,7 +98,7 @@ void Completion::CompleteRow(const StepRow& row, const ResultSpans& results, Tim
                 now_us);
     return;
   }
-  if (!request->whole) {  // else no other request may attach the blocks
+  if (!request->whole) {  // no other request may attach blocks of whole prompts
     sequence->blocks.Publish(blocks_, sequence->tokens, sequence->num_computed);
   }
   sequence->blocks.FinishRow(blocks_);
@@ -144,8 +144,8 @@ void Completion::FinishRead(Sequence* sequence, ReadResult* result, TimeUs now_u
   EndSequence(sequence, SequenceState::kFinished);
 }
 
-// The sequence itself goes on as the first unfinished sample. Its token is added last, so that the
-// others are forked from the prompt alone.
+// The sequence itself continues as the first unfinished sample. That sample's token is added last,
+// so that the other samples are forked from the prompt alone.
 void Completion::ForkSamples(Sequence* sequence, std::span<DrawResult> results, TimeUs now_us) {
   RequestRecord* request = sequence->request;
   std::optional<TokenId> own_token;
@@ -156,7 +156,7 @@ void Completion::ForkSamples(Sequence* sequence, std::span<DrawResult> results, 
     const std::optional<FinishReason> finish = FinishOf(*request, {}, token);
     EmitToken(request, sample, std::move(results[i].token), finish, now_us);
     if (finish) {
-      // The ended sample's slot is released; the sequence keeps the slots of the others.
+      // The ended sample's slot is released; the sequence keeps the slots of the other samples.
       if (request->num_live > 0 && sequence->num_slots > 0) admission_->ReleaseSlots(sequence, 1);
     } else if (!own_token) {
       own_token = token;
@@ -210,8 +210,8 @@ void Completion::Fork(Sequence* carrier, int32_t sample, TokenId token) {
   request->sequences.push_back(std::move(child));
 }
 
-// The request's first token is there. Compares the predicted time with the time since its first
-// step.
+// The request's first token has been drawn. Compares the predicted time with the time since the
+// request's first step.
 void Completion::NotePrediction(const Sequence& sequence, TimeUs now_us) {
   const RequestRecord& request = *sequence.request;
   const auto real_us = static_cast<double>(now_us - request.times.first_scheduled_us);
@@ -228,9 +228,9 @@ void Completion::NotePrediction(const Sequence& sequence, TimeUs now_us) {
 void Completion::CancelSample(RequestRecord* request, int32_t sample, TimeUs now_us) {
   EndSample(request, sample, FinishReason::kCancelled, Status::Ok(), now_us);
   if (sample == 0 && request->next_prompt_logprob < request->prompt_len) {
-    request->next_prompt_logprob = request->prompt_len;  // no caller reads them
+    request->next_prompt_logprob = request->prompt_len;  // no caller reads them any more
     Sequence* sequence = request->sequences.front().get();
-    // More of its prompt may now come from the cache.
+    // More tokens of the request's prompt may now come from the cache.
     const bool waits = sequence->state == SequenceState::kWaiting && request->num_live > 0;
     if (waits) ranks_->Relocate(sequence, now_us);
   }
@@ -295,7 +295,7 @@ SampleOutput& Completion::EndSample(RequestRecord* request, int32_t sample, Fini
                                     const Status& status, TimeUs now_us) {
   const bool cancelled = reason == FinishReason::kCancelled;
   if (cancelled) {
-    // No caller reads its withheld outputs any more.
+    // No caller reads the sample's withheld outputs any more.
     std::erase_if(withheld_, [&](const SampleOutput& output) {
       return output.request == request->id && output.sample == sample;
     });

@@ -14,8 +14,8 @@
 
 namespace skein {
 
-// Turns the results of a step into tokens, further samples and ends of its requests, and ends
-// requests that are cancelled or fail. Owns the outputs. Not thread-safe.
+// Turns the results of a step into tokens, further samples and ended requests. Also ends requests
+// that are cancelled or fail. Owns the outputs. Not thread-safe.
 class Completion {
  public:
   Completion(const SchedulerContext& context, Ranks* ranks, SharedPrefixes* prefixes,
@@ -29,16 +29,16 @@ class Completion {
   // REQUIRES: the sample is live.
   void CancelSample(RequestRecord* request, int32_t sample, TimeUs now_us);
   void FailRequest(RequestRecord* request, const Status& status, TimeUs now_us);
-  // Forgets that the sequence is in a step, which is abandoned.
+  // Forgets that the sequence is in a step: the step is abandoned.
   void AbandonRow(Sequence* sequence);
 
   // The outputs since the last call, in order. Valid until the next call of any function.
   std::span<SampleOutput> TakeOutputs();
-  // A request-level batch has ended: its outputs are released.
+  // Tells that a request-level batch has ended: its outputs are released.
   void ReleaseWithheld();
 
  private:
-  // Results of rows that have not been completed yet, or of one row.
+  // The results of rows that have not been completed yet, or the results of one row.
   struct ResultSpans {
     std::span<DrawResult> draws;
     std::span<ReadResult> reads;
@@ -46,7 +46,7 @@ class Completion {
 
     bool finite() const;
     bool empty() const { return draws.empty() && reads.empty() && prompt_logprobs.empty(); }
-    // Cuts off the results of the sequence.
+    // Takes the results of the sequence off the front.
     ResultSpans TakeFor(const Sequence& sequence);
   };
 
@@ -81,8 +81,8 @@ class Completion {
   std::vector<SampleOutput> outputs_;
   std::vector<SampleOutput> taken_;
   std::vector<SampleOutput> withheld_;  // outputs of a running request-level batch
-  const Sequence* sole_ = nullptr;      // the only row of the last step, if that was a prefill
-  int64_t sole_since_ = 0;              // the first step since which it has been the only row
+  const Sequence* sole_ = nullptr;      // the only row of the last step, if it was a prefill row
+  int64_t sole_since_ = 0;              // since this step, it has been the only row
 };
 
 }  // namespace skein

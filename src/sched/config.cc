@@ -63,7 +63,7 @@ Status CheckDecodeSet(const SchedulerConfig& config) {
 Status CheckLimits(const SchedulerConfig& config) {
   SKEIN_RETURN_IF_ERROR(CheckRange("num_kv_blocks", config.num_kv_blocks, 1, kMax));
   if (config.num_states != 0) {
-    // A row may start from one state and end in another.
+    // A row may start from one state and end in another state.
     SKEIN_RETURN_IF_ERROR(CheckRange("num_states", config.num_states, 2, kMax));
   }
   SKEIN_RETURN_IF_ERROR(CheckRange("max_model_len", config.max_model_len, 2, kMax));
@@ -75,7 +75,7 @@ Status CheckLimits(const SchedulerConfig& config) {
   return CheckRange("max_prefix_wait_us", config.max_prefix_wait_us, 0, kMaxTimeUs);
 }
 
-// The chunk of the policies becomes the tokens of a step.
+// If the policies name a chunk, it becomes the number of tokens of a step.
 Status SetStepTokens(SchedulerConfig* config) {
   const int32_t chunk = config->policies.chunk_tokens;
   SKEIN_RETURN_IF_ERROR(CheckRange("chunk_tokens", chunk, 0, kMax));
@@ -111,7 +111,7 @@ Status SetWholePrompts(int32_t decodes, int32_t long_tokens, SchedulerConfig* co
   SKEIN_RETURN_IF_ERROR(
       CheckRange("max_num_batched_tokens", step_tokens, int64_t{decodes} + 1, kMax));
   const bool any_length = config->policies.retention != Retention::kAll &&
-                          !config->force_decode_path;  // a step takes a longer prompt, too
+                          !config->force_decode_path;  // a step then takes longer prompts, too
   config->max_whole_prompt_len =
       any_length ? config->max_model_len
                  : std::min(std::max(step_tokens - decodes, long_tokens), config->max_model_len);

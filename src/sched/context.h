@@ -9,8 +9,8 @@
 
 namespace skein {
 
-// The state that the parts of a scheduler share: the facade owns it, and it outlives them. Each
-// part copies the pointers that it uses.
+// The state that the parts of a scheduler share. The Scheduler owns it, and it outlives the parts.
+// Each part copies the pointers that it uses.
 struct SchedulerContext {
   const SchedulerConfig* config = nullptr;
   BlockManager* blocks = nullptr;

@@ -29,8 +29,8 @@ struct Squares {
   Terms targets{};
 };
 
-// Solves for the terms of `subset` (a bit each), the others 0. nullopt if they are dependent or one
-// is negative.
+// Solves for the terms in `subset`, a bit for each; the other terms are 0. Returns nullopt if the
+// terms are dependent or one is negative.
 std::optional<Terms> Solve(const Squares& squares, uint32_t subset) {
   std::array<int, kNumTerms> index{};
   int n = 0;
@@ -92,7 +92,7 @@ StepWork& StepWork::operator+=(const StepWork& other) {
 
 StepWork WorkOf(int64_t new_tokens, int64_t cached_tokens) {
   const auto count = static_cast<double>(new_tokens);
-  // The i-th new token sees cached_tokens + i + 1.
+  // The i-th new token attends to cached_tokens + i + 1 tokens.
   return {count, count * (static_cast<double>(cached_tokens) + (count + 1) / 2), 1};
 }
 
@@ -127,7 +127,7 @@ CostFit FitCosts(std::span<const CostSample> samples) {
       squares.targets[i] += terms[i];
     }
   }
-  // There are only four terms, so every set of non-zero ones is tried.
+  // There are only four terms, so every subset of non-zero terms is tried.
   Terms best{};
   double best_error = std::numeric_limits<double>::infinity();
   for (uint32_t subset = 1; subset < (1u << kNumTerms); ++subset) {

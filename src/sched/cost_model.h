@@ -9,7 +9,7 @@
 
 namespace skein {
 
-// The quantities that a step's time depends on. They add up over its rows.
+// The quantities that a step's time depends on. They add up over the step's rows.
 struct StepWork {
   double num_tokens = 0;  // computed
   double num_pairs = 0;   // pairs of a computed token and a token it attends to
@@ -24,11 +24,12 @@ StepWork WorkOf(const StepPlan& plan);
 
 double PredictUs(const CostFit& fit, const StepWork& work);
 
-// The number of tokens from which on a larger step is hardly cheaper per token. There the constant
-// cost of a step, such as reading the weights, is a tenth of its time. 0 if the fit is not known.
+// The number of tokens from which on a larger step hardly costs less per token. At this number, the
+// constant cost of a step, such as reading the weights, is a tenth of the step's time. 0 if the fit
+// is not known.
 int64_t SaturationTokens(const CostFit& fit);
 
-// Steps that the model's formula may miss in different ways.
+// The kinds of steps, for each of which the model's formula may have a different error.
 enum class StepKind { kPrefill, kMixed, kDecode };
 
 struct CostSample {
@@ -36,8 +37,8 @@ struct CostSample {
   double us = 0;
 };
 
-// The fit with non-negative coefficients that has the least sum of squared relative errors. Without
-// samples, the fit is not known. REQUIRES: every time is above 0.
+// Finds the fit with non-negative coefficients that has the least sum of squared relative errors.
+// Without samples, the fit is not known. REQUIRES: every time is above 0.
 CostFit FitCosts(std::span<const CostSample> samples);
 
 // Predicts the time of a piece of work. Predictions change in versions: an order that uses
@@ -56,19 +57,20 @@ class CostModel {
   bool known() const { return fit_ != CostFit{}; }
   double PredictUs(const StepWork& work) const { return skein::PredictUs(fit_, work); }
   // The prediction, corrected by the measured times of this kind of step. A mixed step without
-  // measurements is corrected by those of prefills, which are the most similar. Without any, the
-  // prediction is the one above.
+  // measurements is corrected by measurements of prefills, the most similar kind. Without these
+  // measurements either, the result is that of PredictUs above.
   double PredictUs(const StepWork& work, StepKind kind) const;
-  // The drift of measurements from this version, as a factor on its times.
+  // The drift of the measurements from this version, as a factor of its times.
   double drift() const;
 
-  // Takes a measurement of a step. True if it began a new version. REQUIRES: the work is not empty.
+  // Takes a measurement of a step. Returns true if the measurement began a new version. REQUIRES:
+  // the work is not empty.
   bool Observe(const StepWork& work, double us);
-  // Takes a measurement of a step of this kind, for predictions of that kind alone.
+  // Takes a measurement of a step of this kind, which corrects only predictions of the same kind.
   void ObserveKind(StepKind kind, const StepWork& work, double us);
 
  private:
-  // Exponentially weighted mean of log(measured / predicted), against this version.
+  // The exponentially weighted mean of log(measured / predicted), relative to this version.
   struct Ratio {
     double log_mean = 0;
     int32_t num_observed = 0;

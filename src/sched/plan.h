@@ -23,7 +23,7 @@ inline constexpr int32_t kMaxSamples = 1 << 16;  // of one request
 constexpr SequenceId MakeSequenceId(RequestId request, int32_t sample) {
   return request * kMaxSamples + static_cast<SequenceId>(sample);
 }
-// Sequences with request ids from here on belong to no request. They are shared prefixes
+// Sequences with request ids from this one on belong to no request. They are shared prefixes
 // (sched/prefix/shared_prefix.h).
 inline constexpr RequestId kFirstSharedPrefixId = RequestId{1} << 47;
 
@@ -32,7 +32,7 @@ constexpr int32_t SampleOf(SequenceId sequence) {
   return static_cast<int32_t>(sequence % kMaxSamples);
 }
 
-// Whether `choice` begins with `output` and goes on: its next token is choice[output.size()].
+// Whether `choice` begins with `output` and is longer: its next token is choice[output.size()].
 inline bool GoesOn(std::span<const TokenId> choice, std::span<const TokenId> output) {
   return choice.size() > output.size() && std::ranges::equal(choice.first(output.size()), output);
 }
@@ -40,42 +40,42 @@ inline bool GoesOn(std::span<const TokenId> choice, std::span<const TokenId> out
 // A draw from the logits at a row's last position.
 struct DrawSpec {
   const GenerateSpec* generate = nullptr;
-  int32_t sample = 0;                // which of the request's samples
+  int32_t sample = 0;                // the number of the request's sample
   std::span<const TokenId> history;  // prompt and output so far, for penalties and choices
   int32_t prompt_len = 0;            // history[0, prompt_len) is the prompt
-  // The sample's own, whose output is history from prompt_len on. Null: no grammar.
+  // The state of the sample's grammar, for the output history[prompt_len, end). Null: no grammar.
   GrammarState* grammar = nullptr;
   // The position of the drawn token among the sample's outputs is history.size() - prompt_len.
 };
 
-// Log-probabilities of the prompt's own tokens that a row delivers, at the positions begin, begin +
-// 1, and so on. Each comes from the logits of the token before it.
+// The log-probabilities of the prompt's own tokens that a row delivers, for the positions begin,
+// begin + 1, and so on. Each comes from the logits of the token before it.
 struct PromptLogprobsRange {
   int32_t begin = 0;                // > the row's begin
-  std::span<const TokenId> tokens;  // the prompt's own at these positions; empty: none wanted
-  int32_t num_top = 0;              // number of most likely tokens to report beside each
+  std::span<const TokenId> tokens;  // the prompt's tokens at these positions; empty: none wanted
+  int32_t num_top = 0;              // number of most likely tokens to report for each position
 };
 
-// The fork of a row if the prefix that it shares with its parent ends inside a block. The row's own
-// block of these positions copies the first `num_tokens` slots of the parent's block `from`. The
-// copy is made layer by layer: after the parent's keys and values of the layer are written, and
-// before the row's are read.
+// The fork of a row, if the prefix that it shares with its parent ends inside a block. The row's
+// own block for these positions gets a copy of the first `num_tokens` slots of the parent's block
+// `from`. The copy is made layer by layer: after the parent's keys and values of the layer are
+// written, and before the row's keys and values are read.
 struct RowFork {
   BlockId from = 0;
   int32_t num_tokens = 0;  // below kBlockTokens; 0: no fork
 };
 
-// The states of a row in the linear layers of a model that has such. The row starts from the state
-// after the tokens before it, and leaves the one after its last token.
+// The states of a row, in a model with linear layers. The row starts from the state after the
+// tokens before it, and leaves the state after its last token.
 struct RowState {
   StateId from = kNoState;  // kNoState: the row begins its sequence
   StateId to = kNoState;    // may be `from`; kNoState: the state is not kept
-  // The state after the tokens before position `at`, within the row, is kept here, too.
+  // The state after the tokens before position `at`, which lies within the row, is also kept here.
   struct Snapshot {
     StateId state = kNoState;
     int32_t at = 0;
   };
-  std::array<Snapshot, 2> snapshots = {};  // those that there are come first, in order
+  std::array<Snapshot, 2> snapshots = {};  // used entries come first, in order
 };
 
 // Consecutive tokens of one sequence, computed in one step:
@@ -84,7 +84,7 @@ struct RowState {
 //   |-- in KV ---|-- computed --|
 //
 // The block table of a OneShot request covers all tokens before the row, but may end before the row
-// does. Keys and values beyond the table are not kept. In this case the row finishes the prompt.
+// does. Keys and values beyond the table are not kept. A row with such a table finishes the prompt.
 //
 // The row's parent may compute the positions before `begin` in the same step. The parent is an
 // earlier row: the shared prefix of several requests. The row's table begins with the parent's full
@@ -96,27 +96,27 @@ struct PlanRow {
   int32_t begin = 0;
   std::span<const TokenId> tokens;       // [num_tokens >= 1]
   std::span<const BlockId> block_table;  // covers [0, begin + num_tokens), or less: see above
-  // One entry for each sample that continues from the row's last position. Empty for a chunk that
-  // does not finish the prompt, and for a budget of 0 tokens. A row that finishes the prompt has
-  // one for each sample of the request. A decode row has one.
+  // One entry for each sample that continues from the row's last position. A chunk that does not
+  // finish the prompt has none, and neither has a row with a budget of 0 tokens. A row that
+  // finishes the prompt has one for each sample of the request. A decode row has one.
   std::span<const DrawSpec> draws;
   // The output that is read at the row's last position, or over all positions of the row for pooled
   // embeddings. It is any spec but a GenerateSpec. Null if the row reads nothing, as in a chunk
   // that does not finish the prompt.
   const OutputSpec* read = nullptr;
   PromptLogprobsRange prompt_logprobs;
-  // The shared prefix that the first row of a sequence continues, computed in this step or before.
-  // Else 0.
+  // The shared prefix that the first row of a sequence continues, computed in this step or earlier.
+  // 0: there is none.
   SequenceId parent = 0;
   RowFork fork = {};
   RowState state = {};
   int32_t adapter_id = 0;  // Request::adapter_id
-  // Models with segments: the position at which the second one begins.
+  // For models with segments: the position at which the second segment begins.
   int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
 };
 
-// In the results below, `finite` is false if the model's output held NaN or +inf. The request
-// fails; no other does.
+// In the results below, `finite` is false if the model's output held NaN or +inf. That request then
+// fails; no other request does.
 struct DrawResult {
   OutputToken token;
   bool finite = true;
@@ -137,17 +137,17 @@ struct PromptLogprobsResult {
 struct StepResults {
   std::vector<DrawResult> draws;                      // one per draw
   std::vector<ReadResult> reads;                      // one per row with `read`
-  std::vector<PromptLogprobsResult> prompt_logprobs;  // one per row that wants any
+  std::vector<PromptLogprobsResult> prompt_logprobs;  // one for each row that wants some
 };
 
-// Block `to` becomes a copy of block `from` before the step's first operator runs (a fork). No
-// block is both copied from and copied to in one step.
+// Block `to` becomes a copy of block `from` before the step's first operator runs (a fork). In one
+// step, no block is both a source and a target.
 struct BlockCopy {
   BlockId from = 0;
   BlockId to = 0;
 };
 
-// The type of a plan states the work of the device and the state that may outlive the step.
+// The type of a plan tells which work the device does, and which state may outlive the step.
 
 // Complete or remaining prompts of requests that end with this step.
 struct OneShotPlan {

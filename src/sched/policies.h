@@ -11,8 +11,8 @@
 
 namespace skein {
 
-// An entry of a list of policies: the name in SchedulerConfig, and the function that makes the
-// policy. `cost` outlives the policy.
+// An entry in a list of policies: the policy's name in SchedulerConfig, and the function that makes
+// the policy. `cost` outlives the policy.
 template <typename Name, typename Policy>
 struct PolicyEntry {
   Name name;
@@ -22,13 +22,13 @@ using OrderEntry = PolicyEntry<Order, OrderPolicy>;
 using BatchingEntry = PolicyEntry<Batching, BatchingPolicy>;
 using DecodeSetEntry = PolicyEntry<DecodeSet, DecodeSetPolicy>;
 
-// The policies that there are: one list for each kind (docs/adding-a-policy.md).
+// All known policies: one list for each kind (docs/adding-a-policy.md).
 struct PolicyLists {
   std::span<const OrderEntry> orders;
   std::span<const BatchingEntry> batchings;
   std::span<const DecodeSetEntry> decode_sets;
 };
-// The policies of Skein itself.
+// The lists of Skein's own policies.
 PolicyLists BuiltInPolicies();
 
 // The policies of one scheduler.
@@ -42,10 +42,11 @@ struct PolicyObjects {
 PolicyObjects MakePolicies(const SchedulerConfig& config, const CostModel* cost,
                            const PolicyLists& lists);
 
-// Whether a scheduler with this configuration decides better with a fit of the costs.
+// Whether a scheduler with this configuration decides better if it has a fit of the costs.
 bool NeedsCosts(const SchedulerConfig& config, const PolicyLists& lists = BuiltInPolicies());
 
-// Whether it decides better with a fit of the costs of decodes that share prefixes.
+// Whether a scheduler with this configuration decides better if it has a fit of the costs of
+// decodes that share prefixes.
 bool NeedsDecodeCosts(const SchedulerConfig& config, const PolicyLists& lists = BuiltInPolicies());
 
 }  // namespace skein

@@ -8,7 +8,8 @@
 
 namespace skein {
 
-// New output of one sample: a token, log-probabilities of its prompt, read values, or its end.
+// New output of one sample: a token, log-probabilities of its prompt, read values, or the sample's
+// end.
 struct SampleOutput {
   RequestId request = 0;
   int32_t sample = 0;
@@ -16,7 +17,7 @@ struct SampleOutput {
   std::vector<PromptLogprob> prompt_logprobs;
   std::optional<ReadValues> read;
   std::optional<FinishReason> finish;
-  Status status;  // not ok exactly with kError
+  Status status;  // not ok if and only if `finish` is kError
   int32_t cached_tokens = 0;
   RequestTimes times;
 };

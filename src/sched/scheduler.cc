@@ -99,12 +99,12 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   builder_.Begin(now_us);
   admission_.BeginRound(num_steps_, now_us);
   ranks_.BeginRound(now_us);
-  // 2. A suspended step that has decodes with a TPOT goes on after one other step.
+  // 2. A suspended step that has decodes with a TPOT deadline goes on after one other step.
   const Step* keeping_tpot = suspended_.KeepingTpot();
   if (keeping_tpot != nullptr && keeping_tpot->id != step_id_) {
     return ResumeStep(keeping_tpot, now_us);
   }
-  // 3. to 7. The step is filled, or a suspended one goes on in its place.
+  // 3. to 7. The step is filled, or a suspended step goes on in its place.
   const Step* goes_on = FillStep(keeping_tpot, now_us);
   policies_.decode_set->EndRound();
   if (goes_on != nullptr) return ResumeStep(goes_on, now_us);
@@ -117,8 +117,8 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
 }
 
 const Step* Scheduler::FillStep(const Step* keeping_tpot, TimeUs now_us) {
-  // 3. Decodes that are due take a step of their own, unless one with a chunk of a prompt is
-  // cheaper.
+  // 3. Decodes that are due take a step of their own, unless a step with a chunk of a prompt costs
+  // less.
   const int32_t mixed_tokens = preemption_.MixedTokens(now_us);
   if (mixed_tokens == 0 && AddDueDecodes(now_us)) return nullptr;
   // 4. The most urgent suspended step goes on, unless more urgent work waits.
@@ -128,10 +128,10 @@ const Step* Scheduler::FillStep(const Step* keeping_tpot, TimeUs now_us) {
   if (first != nullptr) bound = suspended_.KeyOf(*first, now_us);
   builder_.SetBound(bound);
   if (bound && !preemption_.Yields(*bound)) return goes_on;
-  // 5. Decodes take one token each, and the blocks for them, if need be from OneShot work.
+  // 5. Decodes take one token each, and the blocks for these tokens, if need be from OneShot work.
   admission_.ReclaimForDecodes();
   if (config_.policies.sharing != Sharing::kWhole) builder_.AddDecodes(mixed_tokens > 0);
-  // 6. Prompts fill the rest of the token budget: started ones, then waiting ones in order.
+  // 6. Prompts fill the rest of the token budget: first started ones, then waiting ones in order.
   if (mixed_tokens > 0) builder_.LimitTokens(mixed_tokens);
   if (keeping_tpot != nullptr) {
     if (const auto num_tokens = preemption_.NextPromptTokens()) builder_.LimitTokens(*num_tokens);
@@ -140,8 +140,8 @@ const Step* Scheduler::FillStep(const Step* keeping_tpot, TimeUs now_us) {
     if (const auto num_tokens = pace_.PromptTokens()) builder_.LimitTokens(*num_tokens);
   }
   builder_.AddPrompts();
-  // 7. Without a prompt, the work that is more urgent than a suspended step cannot begin after all,
-  // or the step is one of decodes alone.
+  // 7. If the step has no prompt, the work that is more urgent than a suspended step cannot begin
+  // now. Then the suspended step goes on, or the step is one of decodes alone.
   if (bound && step_.prefills.empty()) {
     builder_.RemoveDecodes();
     if (mixed_tokens == 0 || !AddDueDecodes(now_us)) return goes_on;
@@ -153,7 +153,7 @@ const Step* Scheduler::FillStep(const Step* keeping_tpot, TimeUs now_us) {
   return nullptr;
 }
 
-// Returns whether this step is one of decodes alone; some of them are due.
+// Makes this step one of decodes alone if some decodes are due. Returns whether it does.
 bool Scheduler::AddDueDecodes(TimeUs now_us) {
   if (!preemption_.DecodesAreDue(now_us)) return false;
   admission_.ReclaimForDecodes();
@@ -227,8 +227,9 @@ void Scheduler::Complete(StepResults* results, TimeUs now_us) {
   Sweep();
 }
 
-// Tells the cost model, the decode set and preemption how long the step took. A new version of the
-// model ranks requests anew; steps of decodes alone tell nothing about prompts.
+// Tells the cost model, the decode set and preemption how long the step took. If the cost model
+// gets a new version, all requests are ranked again. Steps of decodes alone say nothing about
+// prompts.
 void Scheduler::ObserveStep(TimeUs now_us) {
   const TimeUs ran_us = step_.RanUs(now_us);
   if (cost_.known()) {
@@ -238,7 +239,7 @@ void Scheduler::ObserveStep(TimeUs now_us) {
     cost_.ObserveKind(kind, step_.work, static_cast<double>(ran_us));
     const bool renewed =
         !step_.prefills.empty() && cost_.Observe(step_.work, static_cast<double>(ran_us));
-    predictor_.Observe(step_, static_cast<double>(ran_us));  // the rest, beside what they correct
+    predictor_.Observe(step_, static_cast<double>(ran_us));  // the error that is left
     if (renewed) ranks_.AdoptCosts(now_us);
   }
   pace_.Observe(step_.NumPrefillTokens(), ran_us);
@@ -262,7 +263,7 @@ void Scheduler::FailAll(const Status& status, TimeUs now_us) {
 // Forgets ended requests and unused prefixes.
 void Scheduler::Sweep() {
   table_.EraseEndedRunning();
-  // The rows of a step in flight or suspended still point to their sequences.
+  // The rows of a step in flight or of a suspended step still point to their sequences.
   if (!step_.in_flight()) {
     suspended_.DropDead();
     table_.ForgetEnded();

@@ -30,11 +30,11 @@
 
 namespace skein {
 
-// The decision of a round that looks at the step in flight.
+// The fate of the step in flight, as a round decides it.
 enum class StepFate {
   kGoesOn,
-  kSuspended,  // it keeps its state; Plan names it again when its turn has come
-  kDropped,    // its state is of no more use: its requests have ended
+  kSuspended,  // the step keeps its state; Plan returns it again when it may go on
+  kDropped,    // the step's state is useless: its requests have ended
 };
 
 // Decides which rows are computed next. A pure state machine: events in, plans and outputs out; no
@@ -44,12 +44,14 @@ enum class StepFate {
 //                                     ^                                   |
 //                                     +-----------------------------------+
 //
-// A sharing that preempts adds Reconsider, which is called while a step is being executed. After
-// it, Plan may begin another step or name a suspended one again (sched/preemption/preemption.h).
+// With a sharing rule that preempts, Reconsider is also called, while a step is being executed.
+// After that, Plan may begin another step or return a suspended step again
+// (sched/preemption/preemption.h).
 //
-// A facade: each part owns its state. Three policies, made from lists, take the choices.
+// The class is a facade: each part owns its state. Three policies, made from lists, make the
+// choices.
 //
-//   RequestTable    the requests that there are; what runs and what waits, in order
+//   RequestTable    all requests; their running and waiting sequences, in order
 //   Ranks           keeps the order's ranks while cache, time and costs change
 //   SharedPrefixes  prefixes that several requests share and that are computed once
 //   Admission       slots and KV blocks: what may begin, what is reserved, what is given back
@@ -61,25 +63,26 @@ enum class StepFate {
 class Scheduler {
  public:
   // Observers outlive the scheduler. REQUIRES: `config` comes from MakeSchedulerConfig; the lists
-  // name the policies that it names.
+  // contain the policies that `config` names.
   explicit Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserver*> observers = {},
                      const PolicyLists& lists = BuiltInPolicies());
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Ok if a request can run to its end when it is alone. Fails with kInvalidArgument, naming the
-  // field and the numbers.
+  // Returns ok if a request can run to its end when it is alone. Fails with kInvalidArgument,
+  // naming the field and the numbers.
   static Status CheckFits(const SchedulerConfig& config, const Request& request);
 
-  // Bounds steps with decodes and prompts (sched/batching/mixed_pace.h); 0: no bound. Models whose
-  // prompts may have to run whole have none.
+  // Bounds the time of steps with decodes and prompts (sched/batching/mixed_pace.h); 0: no bound.
+  // Models whose prompts may have to run whole have no bound.
   void set_mixed_step_us(TimeUs us);
 
   // REQUIRES: CheckFits is ok; `id` is new and below 2^47.
   void Arrive(RequestId id, Request request, TimeUs now_us);
   // Ends a request, or one sample of it, with kCancelled. Sequences outside the step in flight free
-  // their blocks at once, the others in Complete. Unknown ids and ended samples are ignored.
+  // their blocks at once; sequences in that step free them in Complete. Unknown ids and ended
+  // samples are ignored.
   void Cancel(RequestId id, TimeUs now_us);
   void CancelSample(RequestId id, int32_t sample, TimeUs now_us);
 
@@ -87,7 +90,7 @@ class Scheduler {
   // step is neither in flight nor suspended. REQUIRES: the last plan has been completed, suspended
   // or dropped.
   const StepPlan* Plan(TimeUs now_us);
-  // Names the step that Plan returned last: the same for a suspended one that goes on.
+  // The id of the step that Plan returned last. A suspended step that goes on keeps its id.
   int64_t step_id() const { return step_id_; }
   bool IsSuspended(int64_t step_id) const { return suspended_.Contains(step_id); }
   // Whether the step in flight, which has stopped at a boundary, makes way for more urgent work.
@@ -96,19 +99,20 @@ class Scheduler {
   // `*results` are those of the plan. Their contents are moved out; the vectors keep their sizes.
   // REQUIRES: a plan is being executed.
   void Complete(StepResults* results, TimeUs now_us);
-  // Ends every request with kError. A plan being executed is abandoned.
+  // Ends every request with kError. A plan that is being executed is abandoned.
   void FailAll(const Status& status, TimeUs now_us);
 
   // The outputs since the last call, in order. Valid until the next call of any function.
   std::span<SampleOutput> TakeOutputs() { return completion_.TakeOutputs(); }
 
-  // The time at which the next round is needed if no event comes before. At that time a rank
+  // The time at which the next round is needed if no event comes earlier. At that time a rank
   // changes, a bounded wait ends, or a suspended step reaches its bound. It can also be the time to
   // stop a prefill for a decode's next token.
   std::optional<TimeUs> NextRoundUs() const;
 
-  // Calls `visit` with the KV blocks and the prefix cache. It may read, cache and evict prefixes,
-  // and leaves no reference behind. Between rounds, also while a step is in flight or suspended.
+  // Calls `visit` with the KV blocks and the prefix cache. `visit` may read, cache and evict
+  // prefixes, and keeps no reference. May be called between rounds, also while a step is in flight
+  // or suspended.
   void VisitBlocks(const std::function<void(BlockManager*)>& visit) { visit(&blocks_); }
 
   bool empty() const { return table_.empty(); }
@@ -117,17 +121,17 @@ class Scheduler {
   int64_t num_queued_tokens() const { return table_.waiting().num_new_tokens(); }  // of prompts
   // Whether the request is there and has never been scheduled.
   bool IsQueued(RequestId id);
-  // Counters of steps, tokens and requests, and the gauges. Times and rounds are the engine's.
+  // Counters of steps, tokens and requests, and the gauges. The engine fills in times and rounds.
   EngineStats Stats() const;
-  // The requests and the prefix cache, for people. O(requests + blocks, sorted).
+  // The requests and the prefix cache, for people. O(n log n) for n requests and blocks.
   EngineView View(TimeUs now_us) const;
 
   // Aborts unless all structures agree. O(blocks + sequences).
   void CheckIntegrity() const;
 
  private:
-  // Fills the step of this round, or returns the suspended one that goes on in its place.
-  // `keeping_tpot`: SuspendedSteps::KeepingTpot.
+  // Fills the step of this round, or returns the suspended step that goes on in its place.
+  // `keeping_tpot`: the result of SuspendedSteps::KeepingTpot.
   const Step* FillStep(const Step* keeping_tpot, TimeUs now_us);
   bool AddDueDecodes(TimeUs now_us);
   const StepPlan* BeginStep(TimeUs now_us);
@@ -143,7 +147,7 @@ class Scheduler {
   EngineStats stats_;
   const PolicyObjects policies_;
   RequestTable table_;
-  const SchedulerContext context_;  // of the members above
+  const SchedulerContext context_;  // points to the members above
   Ranks ranks_;
   SharedPrefixes prefixes_;
   Admission admission_;
@@ -155,7 +159,7 @@ class Scheduler {
   TtftPredictor predictor_;
   MixedPace pace_;
   const bool hashes_prompts_;
-  int64_t step_id_ = 0;    // of the step that Plan returned last
+  int64_t step_id_ = 0;    // the id of the step that Plan returned last
   int64_t num_steps_ = 0;  // steps that have started
 };
 

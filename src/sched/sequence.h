@@ -14,9 +14,9 @@
 
 namespace skein {
 
-// How long a request lives, decided once, when it arrives, on its effective budget.
+// The class of a request. It is decided once, when the request arrives, by its effective budget.
 enum class ExecutionClass {
-  kOneShot,  // at most one token, or a read output: one pass over the prompt, nothing kept
+  kOneShot,  // at most one token, or a read output: one pass over the prompt
   kDecode,   // many steps: holds a decode slot and its KV blocks
 };
 
@@ -50,10 +50,10 @@ struct SharedPrefix;
 // The remaining work of a suspended step.
 struct StepRest {
   TimeUs left_us = 0;      // predicted remaining time
-  int32_t num_tokens = 0;  // tokens of one prompt that are computed when it ends
+  int32_t num_tokens = 0;  // tokens of one prompt that are computed when the step ends
 };
 
-// The urgency of a request by the configured order: the smaller goes first.
+// The urgency of a request by the configured order: the smaller urgency goes first.
 struct Urgency {
   int32_t priority = 0;
   int64_t rank = 0;  // set by the order policy; 0 if arrival alone decides
@@ -62,26 +62,26 @@ struct Urgency {
 
 // The facts of a request that an order policy fixes at its arrival.
 struct OrderMemo {
-  int64_t num_tokens = 0;  // of the prompt that were missing; 0: the policy keeps nothing
+  int64_t num_tokens = 0;  // missing tokens of the prompt; 0: the policy keeps nothing
   double stretch = 0;      // wanted wait over the predicted time
   TimeUs work_us = 0;      // the predicted time that counts; 0: the remaining time
-  TimeUs overdue_us = std::numeric_limits<TimeUs>::max();  // from then on it goes first
+  TimeUs overdue_us = std::numeric_limits<TimeUs>::max();  // from this time on it goes first
 };
 
-// A request inside the scheduler.
+// A request, as the scheduler stores it.
 struct RequestRecord {
   RequestId id = 0;
-  uint64_t arrival = 0;    // arrivals before this one
+  uint64_t arrival = 0;    // number of arrivals before this one
   Urgency urgency;         // changed by the order policy, and when other requests wait for this one
   TimeUs deadline_us = 0;  // when the answer's first token is due
   TimeUs rank_until_us = std::numeric_limits<TimeUs>::max();  // sched/order/rank_timers.h
-  StepRest step_rest;       // of the step with its prompt, while that is suspended
-  TimeUs suspended_us = 0;  // of the step with its prompt that was dropped last, until it has ended
+  StepRest step_rest;       // of the step with its prompt, while that step is suspended
+  TimeUs suspended_us = 0;  // of the last dropped step with its prompt; 0 once a later step ends
   int32_t num_missing = 0;  // tokens of the prompt to be computed, as the order last saw it
   int64_t num_charged = 0;  // Ranking::num_charged, until it is admitted
   OrderMemo memo;           // Ranking::memo
-  // The cost model's prediction for its prompt when it was first scheduled (0: no prediction), and
-  // the number of that step.
+  // The cost model's prediction for the prompt when the request was first scheduled (0: no
+  // prediction), and the number of that step.
   double predicted_us = 0;
   int64_t first_iteration = 0;
   TimeUs waits_for_prefix_since_us = -1;
@@ -92,14 +92,14 @@ struct RequestRecord {
   bool scheduled = false;  // ever admitted
   bool forked = false;     // the prompt is computed; each sample has a sequence of its own
   bool whole = false;      // the prompt must be computed in one row
-  int32_t tail_len = 1;    // so must the last tokens of the prompt
-  // Another request may compute a part of its prefix. False if it needs the hidden states of that
-  // part.
+  int32_t tail_len = 1;    // the last tokens of the prompt that must be computed in one row
+  // Whether another request may compute a part of the prompt's prefix. False if this request needs
+  // the hidden states of that part.
   bool shares_prefix = true;
   // The first position with a wanted log-probability that has not been delivered; prompt_len if
   // there is none. A position that is computed again does not deliver its log-probability again.
   int32_t next_prompt_logprob = 0;
-  // It asks for a TPOT, and prefills stop for decode steps of requests like it.
+  // Whether the request has a TPOT deadline, and prefills stop for decode steps of such requests.
   bool decodes_in_own_steps = false;
   int32_t decode_set_member = -1;  // its number in the decode set; -1: not there
   std::vector<bool> live;          // [num_samples]: not ended
@@ -119,7 +119,7 @@ struct SequenceKey {
   auto operator<=>(const SequenceKey&) const = default;
 };
 
-// One sample of a request, or all of them until the prompt is computed.
+// One sample of a request. Until the prompt is computed, it stands for all samples.
 struct Sequence {
   Sequence(RequestRecord* owner, int32_t its_sample, PrefixScope scope)
       : request(owner), sample(its_sample), blocks(scope) {}
@@ -145,23 +145,23 @@ struct Sequence {
   SequenceKey key() const { return {request->urgency, request->arrival, sample}; }
   bool oneshot() const { return request->execution_class == ExecutionClass::kOneShot; }
   int32_t num_remaining() const { return static_cast<int32_t>(tokens.size()) - num_computed; }
-  // The most tokens that may come from the prefix cache. The tail is always computed. So is the
-  // token before the next log-probability of the prompt that is to be delivered.
+  // The most tokens that may come from the prefix cache. The tail is always computed, and so is the
+  // token before the next log-probability of the prompt that is still to be delivered.
   int32_t max_cached_tokens() const {
     if (request->whole) return 0;
     const auto all_but_tail = static_cast<int32_t>(tokens.size()) - request->tail_len;
     const int32_t next = request->next_prompt_logprob;
     return next < request->prompt_len ? next - 1 : all_but_tail;
   }
-  // The tokens that another request may compute for it, and the token behind them.
+  // The tokens that another request may compute for this one, and the token behind them.
   std::span<const TokenId> shareable() const {
     return std::span(tokens).first(max_cached_tokens() + 1);
   }
-  // Blocks that it would need of `manager` now, and the tokens it would find cached.
+  // Blocks of `manager` that the sequence would need now, and the tokens that it would find cached.
   SequenceBlocks::Need NeedOf(const BlockManager& manager) const {
     return blocks.NeedOf(manager, tokens, max_cached_tokens());
   }
-  // Decode slots it needs to run.
+  // Decode slots that the sequence needs to run.
   int32_t slots_needed() const {
     if (oneshot()) return 0;
     return request->forked ? 1 : request->num_live;

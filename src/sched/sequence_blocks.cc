@@ -49,7 +49,7 @@ int32_t SequenceBlocks::Attach(BlockManager* manager, std::span<const TokenId> t
       const StateId snapshot = manager->states().Find(blocks_[prefix.num_blocks - 1]);
       states_.StartFrom(&manager->states(), snapshot);
     }
-    // Another prompt began alike, and this one may come again or go on.
+    // Another prompt began with the same tokens. This prompt may come again, or be continued.
     if (prefix.num_present > prefix.num_blocks) WantSnapshot(prefix.num_present * kBlockTokens);
     WantSnapshot(max_cached / kBlockTokens * kBlockTokens);
   }

@@ -16,9 +16,10 @@ namespace skein {
 //   0          num_published          BlocksFor(tokens computed)      size
 //   |-- in the prefix cache --|-- computed, own --|-- allocated, not computed --|
 //
-// A partly computed block belongs to this sequence alone, except for the source of a pending copy.
-// So a row never writes a block that another row reads. In a model with linear layers it also holds
-// the sequence's states: a cached prefix ends at a block with a snapshot. Not thread-safe.
+// A partly computed block belongs to this sequence alone, unless it is the source of a pending
+// copy. So a row never writes a block that another row reads. In a model with linear layers, this
+// class also holds the sequence's states; there, a cached prefix ends at a block with a snapshot.
+// Not thread-safe.
 class SequenceBlocks {
  public:
   explicit SequenceBlocks(PrefixScope scope) : hashes_(scope) {}
@@ -33,7 +34,7 @@ class SequenceBlocks {
   void Hash(std::span<const TokenId> tokens) { hashes_.Extend(tokens); }
 
   // The result that Attach would have: the longest cached prefix of at most `max_cached` tokens,
-  // and the number of available blocks that it would take. REQUIRES: Hash(tokens) was called;
+  // and the number of available blocks that Attach would take. REQUIRES: Hash(tokens) was called;
   // max_cached is below the number of tokens.
   struct Need {
     int32_t num_cached = 0;  // tokens
@@ -41,7 +42,7 @@ class SequenceBlocks {
   };
   Need NeedOf(const BlockManager& manager, std::span<const TokenId> tokens,
               int32_t max_cached) const;
-  // The number of blocks that a sequence is to hold after Attach, shared ones included. With
+  // The number of blocks that a sequence holds after Attach, including shared ones. With
   // `or_fewer`, as many as fit are enough. Only the first `num_evicting` may evict other blocks
   // from the cache.
   struct Hold {
@@ -49,31 +50,32 @@ class SequenceBlocks {
     bool or_fewer = false;
     int32_t num_evicting = std::numeric_limits<int32_t>::max();
 
-    // The number to allocate if `num_shared` blocks are there already and `num_available` may be
-    // taken. A result above `num_available` means that there are too few.
+    // The number of blocks to allocate, if `num_shared` blocks are there already and
+    // `num_available` may be taken. A result above `num_available` means that there are too few.
     int32_t NumMissing(const BlockManager& manager, int32_t num_shared,
                        int32_t num_available) const;
   };
-  // Attaches that prefix, then allocates the other blocks to hold. Returns the number of cached
-  // tokens, or -1, having changed nothing, when that would leave fewer than `num_reserved` blocks
-  // available. REQUIRES: as NeedOf; no blocks.
+  // Attaches the longest cached prefix, then allocates the other blocks of `hold`. Returns the
+  // number of cached tokens. Returns -1, and changes nothing, if fewer than `num_reserved` blocks
+  // would remain available. REQUIRES: as NeedOf; the sequence has no blocks.
   int32_t Attach(BlockManager* manager, std::span<const TokenId> tokens, int32_t max_cached,
                  const Hold& hold, int32_t num_reserved);
   // Shares the full blocks of the parent's first `prefix_len` tokens and allocates the other blocks
-  // to hold. The caller copies a partial block of the prefix into the first of those (a row's
-  // fork). False as above. REQUIRES: no blocks.
+  // of `hold`. If the prefix ends inside a block, the caller copies that block into the first
+  // allocated one (a row's fork). Returns false, and changes nothing, as Attach returns -1.
+  // REQUIRES: the sequence has no blocks.
   bool AttachTo(BlockManager* manager, const SequenceBlocks& parent, int32_t prefix_len,
                 const Hold& hold, int32_t num_reserved);
 
-  // Adds a block if `num_tokens` do not fit. False when none is available.
+  // Adds a block if `num_tokens` do not fit. Returns false if no block is available.
   bool Grow(BlockManager* manager, int64_t num_tokens);
 
-  // Publishes the full blocks of the first `num_computed` tokens that it holds.
+  // Publishes the full blocks among those that hold the first `num_computed` tokens.
   void Publish(BlockManager* manager, std::span<const TokenId> tokens, int64_t num_computed);
 
-  // Takes over the parent's first `num_computed` tokens. Full blocks are shared; a partial last one
-  // is to be copied (see pending_copy). False, having changed nothing, when no block is available.
-  // REQUIRES: no blocks; the parent's blocks are published as far as they are full.
+  // Takes over the parent's first `num_computed` tokens. Full blocks are shared; a partial last
+  // block must be copied (see pending_copy). Returns false, and changes nothing, if no block is
+  // available. REQUIRES: the sequence has no blocks; the parent's full blocks are published.
   bool ForkFrom(BlockManager* manager, SequenceBlocks& parent, int64_t num_computed);
   bool has_pending_copy() const { return copy_.from != kNoBlock; }
   // The copy that must be made before this sequence is computed further. Its source stays
@@ -81,14 +83,14 @@ class SequenceBlocks {
   const BlockCopy& pending_copy() const { return copy_; }
   void FinishCopy(BlockManager* manager);
 
-  // The states of the next row, where the model has any. `keeps_state`: of a row whose last state
-  // is needed. False when no state is available for it.
+  // Prepares the states of the next row, if the model has states. `keeps_state`: the state after
+  // the row is needed. Returns false if no state is available for it.
   bool BeginRow(BlockManager* manager, int32_t begin, int32_t num_tokens, bool keeps_state);
   const RowState& row_state() const { return states_.row(); }
-  // The row is computed and its blocks are published, or it is given up (SequenceStates).
+  // The row is computed and its blocks are published; or the row is given up (SequenceStates).
   void FinishRow(BlockManager* manager);
   bool AbandonRow(BlockManager* manager);
-  // As SequenceStates::TakeOwn and WantSnapshot; nothing in a model without states.
+  // As TakeOwn and WantSnapshot of SequenceStates. They do nothing in a model without states.
   bool TakeState(BlockManager* manager);
   void WantSnapshot(int32_t num_tokens) { states_.WantSnapshot(num_tokens); }
 

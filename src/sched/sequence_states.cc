@@ -37,7 +37,7 @@ bool SequenceStates::ForkFrom(StatePool* pool, SequenceStates* parent) {
 
 void SequenceStates::WantSnapshot(int32_t num_tokens) {
   if (num_tokens == 0 || std::ranges::count(wanted_, num_tokens) > 0) return;
-  wanted_[0] = num_tokens;  // the lower one goes, if both are there
+  wanted_[0] = num_tokens;  // replaces the lower one if both are set
   std::ranges::sort(wanted_);
 }
 

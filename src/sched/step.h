@@ -13,7 +13,7 @@
 
 namespace skein {
 
-// A row of a step: of a sequence or of a shared prefix.
+// A row of a step: it belongs to a sequence or to a shared prefix.
 struct StepRow {
   Sequence* sequence = nullptr;
   int32_t num_tokens = 0;
@@ -25,7 +25,7 @@ struct StepRow {
   bool finishes() const { return begin() + num_tokens == std::ssize(tokens()); }
 };
 
-// The typed plans of a step. Executors point into them, so their addresses stay the same.
+// The typed plans of a step. Executors point into them, so their addresses never change.
 struct StepPlans {
   StepPlan oneshot = OneShotPlan{};
   StepPlan decode = DecodePlan{};
@@ -40,8 +40,8 @@ struct StepPlans {
 //                                               kSuspended ---> dropped
 enum class StepState { kPlanned, kInFlight, kSuspended, kFinished };
 
-// One pass of the model, a value: planned, running, suspended and finished steps are one type. Its
-// rows keep their blocks while it is suspended. Vectors keep their memory.
+// One pass of the model, a value: planned, running, suspended and finished steps have the same
+// type. A suspended step's rows keep their blocks. Vectors keep their memory.
 struct Step {
   // kFirstKey goes before every request, kLastKey behind every request.
   static constexpr SequenceKey kFirstKey = {
@@ -57,21 +57,22 @@ struct Step {
   std::vector<StepRow> decodes;
   std::unique_ptr<StepPlans> plans = std::make_unique<StepPlans>();
   const StepPlan* plan = nullptr;  // one of `plans`
-  StepWork work;                   // if the cost model is known
+  StepWork work;                   // set if the cost model is known
   TimeUs resumed_us = 0;           // start of the latest run
   TimeUs ran_us = 0;               // total time of earlier runs
   TimeUs was_suspended_us = 0;     // total time of earlier suspensions
   TimeUs suspended_since_us = 0;   // start of the latest suspension
 
   bool in_flight() const { return state == StepState::kInFlight; }
-  // Whether it has decodes with a TPOT: its prefills were cut so that it ends in time for them.
+  // Whether the step has decodes with a TPOT deadline: its prefills were cut so that it ends in
+  // time for them.
   bool KeepsTpot() const;
   bool empty() const { return prefills.empty() && decodes.empty(); }
   TimeUs RanUs(TimeUs now_us) const { return ran_us + now_us - resumed_us; }
-  // REQUIRES: it is suspended.
+  // REQUIRES: the step is suspended.
   TimeUs SuspendedUs(TimeUs now_us) const { return was_suspended_us + now_us - suspended_since_us; }
 
-  // Makes it an empty step that is being planned.
+  // Makes this an empty step that is being planned.
   void Begin(TimeUs now_us);
   void Suspend(TimeUs now_us);
   void Resume(TimeUs now_us);
@@ -79,7 +80,7 @@ struct Step {
   // The key of the most urgent live request that waits for a prefill row; kLastKey if there is
   // none.
   SequenceKey Key() const;
-  // Whether all requests that wait for its rows have ended.
+  // Whether all requests that wait for the step's rows have ended.
   bool IsDead() const;
   int64_t NumPrefillTokens() const;
 

@@ -9,11 +9,12 @@
 namespace skein {
 namespace {
 
-// Waiting for a leader must save this many tokens for each token that the leader still computes. A
-// step's cost grows with its tokens, and the leader's are computed in any case.
+// A wait for a leader must save at least this many tokens for each token that the leader still
+// computes. A step's cost grows with its tokens, and the leader's tokens are computed in any case.
 constexpr double kMinSavedPerTokenWaited = 0.5;
 
-// Heads that wait for a prefix in one round; further ones compute it themselves.
+// The most requests that wait for a cold prefix in one round. Further requests compute their prefix
+// themselves.
 constexpr size_t kMaxDeferred = 256;
 
 }  // namespace
@@ -54,15 +55,15 @@ void StepBuilder::LimitTokens(int64_t num_tokens) {
 }
 
 void StepBuilder::AddDecodes(bool all) {
-  // Only later entries disappear meanwhile: older sequences never lose their blocks to younger
-  // ones.
+  // Entries behind this one may disappear during the loop: older sequences never lose their blocks
+  // to younger ones.
   const std::vector<Sequence*>& running = table_->running();
   for (size_t i = 0; i < running.size(); ++i) {
     Sequence* sequence = running[i];
     if (sequence->state != SequenceState::kDecoding || sequence->in_step) continue;
     if (!all && sequence->request->decodes_in_own_steps) continue;
     if (!admission_->FindDecodeBlock(sequence)) continue;
-    SKEIN_CHECK(admission_->BeginRow(sequence, 1));  // it has a state of its own
+    SKEIN_CHECK(admission_->BeginRow(sequence, 1));  // it holds a state already
     step_.decodes.push_back({sequence, 1});
     --tokens_left_;
   }
@@ -76,7 +77,7 @@ void StepBuilder::RemoveDecodes() {
 
 void StepBuilder::AddPrompts() {
   AddStartedPrompts();
-  // Blocks that a decode has just won from the youngest are not given away again.
+  // Blocks that a decode has just taken from the youngest sequence are not given away again.
   if (admission_->preempted_in_round()) return;
   AddWaiting(bound_);
   for (Sequence* sequence : deferred_) table_->waiting().Insert(sequence);
@@ -104,15 +105,15 @@ void StepBuilder::AddStartedPrompts() {
   }
 }
 
-// Adds waiting requests in order; with a `bound`, only those before it.
+// Adds waiting requests in order. With a `bound`, only requests before it are added.
 void StepBuilder::AddWaiting(const std::optional<SequenceKey>& bound) {
   bool want_oneshot = true;
   bool want_decode = true;
   while (tokens_left_ > 0 && (step_.prefills.empty() || batching_->TakesMore())) {
     Sequence* head = NextWaiting(want_oneshot, want_decode, bound);
     if (head == nullptr) return;
-    // A choice of the decode set does not count: the requests before it in the order have not been
-    // considered.
+    // A request that the decode set chose does not count here: requests before it in the order have
+    // not been considered.
     if (!SetChooses() || head->oneshot()) walked_to_ = head->key();
     if (SkipsClass(head, &want_oneshot, &want_decode)) continue;
     switch (AddHead(head)) {
@@ -125,7 +126,7 @@ void StepBuilder::AddWaiting(const std::optional<SequenceKey>& bound) {
         if (!head->oneshot()) decode_set_->SetAside(*head->request, now_us_);
         break;
       case Added::kNoBlocks:
-        // Only Decode work for which blocks are reserved passes by OneShot work.
+        // If OneShot work finds no blocks, only Decode work with reserved blocks passes it.
         if (head->oneshot() ? admission_->DecodeReserve() == 0 : !config_.policies.forests) return;
         (head->oneshot() ? want_oneshot : want_decode) = false;
         break;
@@ -135,7 +136,7 @@ void StepBuilder::AddWaiting(const std::optional<SequenceKey>& bound) {
   }
 }
 
-// Whether no request of the head's class can join this step. The other class then goes on.
+// Whether no request of `head`'s class can join this step. Only the other class is then considered.
 bool StepBuilder::SkipsClass(Sequence* head, bool* want_oneshot, bool* want_decode) {
   if (head->slots_needed() > admission_->NumFreeSlots()) {
     *want_decode = false;
@@ -148,7 +149,7 @@ bool StepBuilder::SkipsClass(Sequence* head, bool* want_oneshot, bool* want_deco
   return false;
 }
 
-// The next request that is to join the step; null: none does.
+// The next request that joins the step; null: none does.
 Sequence* StepBuilder::NextWaiting(bool want_oneshot, bool want_decode,
                                    const std::optional<SequenceKey>& bound) {
   const bool follows = !step_.prefills.empty();
@@ -169,12 +170,12 @@ Sequence* StepBuilder::NextWaiting(bool want_oneshot, bool want_decode,
   return head;
 }
 
-// The next request of the wanted classes. The order decides between OneShot and Decode work, the
-// decode set between Decode-class requests. A prefill may have stopped, at `bound`, for a request
-// that the set does not choose or refuses. If the set names no request before the bound, that
-// request begins; else the prefill had stopped for nothing. An earlier arrival alone does not
-// suffice, or the order would replace the set. A prefill does not stop for it either
-// (Preemption::MoreUrgentWaits).
+// The next request of the wanted classes. The order decides between OneShot and Decode work; the
+// decode set decides between Decode-class requests. A prefill may have stopped, at `bound`, for a
+// request that the set does not choose or refuses. If the set names no request before the bound,
+// that request begins; otherwise the prefill would have stopped for nothing. The request must be
+// more urgent; an earlier arrival alone does not suffice, or the order would replace the set. A
+// prefill does not stop for an earlier arrival either (Preemption::MoreUrgentWaits).
 Sequence* StepBuilder::NextHead(bool want_oneshot, bool want_decode,
                                 const std::optional<SequenceKey>& bound) {
   const WaitingSets& waiting = table_->waiting();
@@ -188,7 +189,7 @@ Sequence* StepBuilder::NextHead(bool want_oneshot, bool want_decode,
 }
 
 // The next request in order with at most `max_tokens` missing tokens. If the decode set chooses,
-// its choice stands for the Decode class.
+// the set's choice is the only candidate of the Decode class.
 Sequence* StepBuilder::NextThatFits(int64_t max_tokens, bool want_oneshot, bool want_decode,
                                     const std::optional<SequenceKey>& bound) {
   const auto max_fitting = static_cast<int32_t>(std::min<int64_t>(max_tokens, tokens_left_));
@@ -198,7 +199,7 @@ Sequence* StepBuilder::NextThatFits(int64_t max_tokens, bool want_oneshot, bool 
   Sequence* next = waiting.NextFitting(walked_to_ ? &*walked_to_ : nullptr, max_fitting,
                                        want_oneshot, want_decode && !chooses);
   if (!chooses) return next;
-  // Null also while a preempted request waits, since no other of its class goes before it.
+  // Null also while a preempted request waits, since no other request of its class goes before it.
   Sequence* decode = waiting.NextFitting(nullptr, max_fitting, false, want_decode);
   if (decode != nullptr && !admission_->GoesByOrder(*decode)) {
     decode = NextOfDecodeSet(max_fitting, bound);
@@ -208,8 +209,9 @@ Sequence* StepBuilder::NextThatFits(int64_t max_tokens, bool want_oneshot, bool 
 }
 
 // The decode set's best candidate that can be admitted now and has at most `max_tokens` to be
-// computed. Null if it is not before `bound` or the set refuses it. A candidate is set aside while
-// a row of this step computes its missing prefix: the next round finds that in the cache.
+// computed. Null if the candidate is not before `bound` or the set refuses it. A candidate is set
+// aside while a row of this step computes its missing prefix: in the next round, the prefix is in
+// the cache.
 Sequence* StepBuilder::NextOfDecodeSet(int32_t max_tokens,
                                        const std::optional<SequenceKey>& bound) {
   const int32_t num_free_slots = admission_->NumFreeSlots();
@@ -236,7 +238,7 @@ Sequence* StepBuilder::NextOfDecodeSet(int32_t max_tokens,
 }
 
 StepBuilder::Added StepBuilder::AddHead(Sequence* head) {
-  // It waits for the next step, which has room for it.
+  // The request waits for the next step, which has room for it.
   if (admission_->RunsInOneStep(*head) && !HasRoomFor(*head)) return Added::kNoTokens;
   if (config_.policies.forests && head->state == SequenceState::kWaiting &&
       head->request->shares_prefix) {
@@ -264,11 +266,11 @@ bool StepBuilder::HasRoomFor(const Sequence& sequence) const {
   const bool discards = admission_->DiscardsKv(sequence);
   const int32_t num_tokens = admission_->NumMissing(sequence);
   if (num_tokens > tokens_left_) return false;
-  // The first and the last block may be partial.
+  // The first and the last block may be partly filled.
   return !discards || BlocksFor(num_tokens) + 1 <= own_blocks_left_;
 }
 
-// OneShot rows of a step have one adapter.
+// All OneShot rows of a step use the same adapter.
 bool StepBuilder::IsCompatible(const Sequence& sequence) const {
   if (!sequence.oneshot()) return true;
   for (const StepRow& row : step_.prefills) {
@@ -292,8 +294,8 @@ bool StepBuilder::AddChunk(Sequence* sequence) {
   return true;
 }
 
-// The tokens of a prompt that the step takes; 0: it takes none. The prompt's tail is not cut: it
-// waits for a step that has room, and a step without other prompts has.
+// The number of a prompt's tokens that the step takes; 0: none. The prompt's tail is not cut. It
+// waits for a step with enough room; a step without other prompts always has enough.
 int32_t StepBuilder::ChunkOf(const Sequence& sequence) const {
   const int32_t num_remaining = sequence.num_remaining();
   const int32_t tail_len = std::min(sequence.request->tail_len, num_remaining);
@@ -302,7 +304,7 @@ int32_t StepBuilder::ChunkOf(const Sequence& sequence) const {
   return step_.prefills.empty() ? num_remaining : 0;
 }
 
-// It waits again, or has been admitted again and has its row.
+// A sequence that gave up its state waits again, or has been admitted again and has its row.
 bool StepBuilder::GaveUpState(const Sequence& started) const {
   if (!blocks_->states().enabled()) return false;
   return started.state != SequenceState::kPrefilling ||
@@ -333,7 +335,7 @@ bool StepBuilder::AddWholePrompt(Sequence* sequence) {
   return true;
 }
 
-// Adds as much of the prefix as the step has room for. Returns true if members may follow.
+// Adds as many tokens of the prefix as the step has room for. Returns true if members may follow.
 bool StepBuilder::AddSharedPrefix(SharedPrefix* prefix, const SequenceKey& key) {
   if (prefix->ready()) return true;
   const int32_t num_left = prefix->length() - prefix->num_computed;
@@ -352,8 +354,8 @@ bool StepBuilder::AddSharedPrefix(SharedPrefix* prefix, const SequenceKey& key) 
   return prefix->ready();
 }
 
-// The row of this step that computes the first missing block of `head`, if waiting for it saves
-// enough; else null. `num_cached` tokens of `head` are cached.
+// The row of this step that computes the first missing block of `head`, if waiting for that row
+// saves enough; else null. `num_cached` tokens of `head` are cached.
 const StepRow* StepBuilder::LeaderOf(const Sequence& head, int32_t num_cached) const {
   if (step_.prefills.empty() || !blocks_->prefix_caching()) return nullptr;
   const PrefixHashes& hashes = head.blocks.hashes();
@@ -380,7 +382,7 @@ bool StepBuilder::IsWorthWaiting(const StepRow& leader, const Sequence& head,
   return num_saved > kMinSavedPerTokenWaited * num_waited;
 }
 
-// Whether `head` is to wait for a row of this step that computes its first missing block.
+// Whether `head` must wait for a row of this step that computes its first missing block.
 bool StepBuilder::WaitsForPrefix(Sequence* head) {
   if (config_.max_prefix_wait_us == 0 || deferred_.size() == kMaxDeferred) return false;
   const StepRow* leader = LeaderOf(*head, head->NeedOf(*blocks_).num_cached);

@@ -13,24 +13,25 @@
 namespace skein {
 
 // Fills one step within the token budget: decodes, one token each, then chunks of prompts. Started
-// prompts come first (the most urgent first if the order is by deadline), then waiting ones in
-// order. OneShot requests take no decode slot, so they pass by requests that wait for one. No
-// request passes by one that waits for blocks. With forests, OneShot requests may, since their
-// blocks are free again after their step. Not thread-safe. A steady decode step allocates nothing.
+// prompts come first (the most urgent one first if the order is by deadline), then waiting prompts
+// in order. OneShot requests take no decode slot, so they pass requests that wait for a slot. No
+// request passes a request that waits for blocks. With forests, OneShot requests may do so, since
+// their blocks are free again after their step. Not thread-safe. A steady decode step allocates
+// nothing.
 class StepBuilder {
  public:
-  // `step` is filled anew in every round, and outlives the builder.
+  // `step` is filled anew in every round. It outlives the builder.
   StepBuilder(const SchedulerContext& context, Ranks* ranks, SharedPrefixes* prefixes,
               Admission* admission, Step* step);
 
   void Begin(TimeUs now_us);
-  // The step takes no prompt that is less urgent than a suspended step of this key; nullopt: no
-  // step is suspended.
+  // Limits the step to prompts that are more urgent than a suspended step with this key; nullopt:
+  // no step is suspended.
   void SetBound(const std::optional<SequenceKey>& bound);
-  // The step takes at most `num_tokens` more tokens.
+  // Limits the step to `num_tokens` more tokens.
   void LimitTokens(int64_t num_tokens);
 
-  // Adds all decodes, or only those that may share a step with prompts.
+  // Adds all decodes, or only the decodes that may share a step with prompts.
   void AddDecodes(bool all);
   void RemoveDecodes();
   void AddPrompts();
@@ -38,7 +39,7 @@ class StepBuilder {
  private:
   enum class Added {
     kYes,
-    kLater,     // it waits for a row of this step to compute its prefix
+    kLater,     // it waits for a row of this step that computes its prefix
     kNoBlocks,  // not enough blocks are free now
     kNoTokens,  // not enough tokens are left in this step
   };
@@ -50,11 +51,11 @@ class StepBuilder {
   bool AddChunk(Sequence* sequence);
   int32_t ChunkOf(const Sequence& sequence) const;
   bool AddWholePrompt(Sequence* sequence);
-  // `key`: of the member whose turn it is.
+  // `key`: the key of the member that is being added.
   bool AddSharedPrefix(SharedPrefix* prefix, const SequenceKey& key);
-  // As Admission::BeginRow; younger prompts give up their states, if need be.
+  // As Admission::BeginRow. Younger prompts give up their states, if need be.
   bool BeginRow(Sequence* sequence, int32_t num_tokens);
-  // Whether a prompt that had started before this round did so in it.
+  // Whether a prompt that had started before this round gave up its state in the round.
   bool GaveUpState(const Sequence& started) const;
 
   Sequence* NextWaiting(bool want_oneshot, bool want_decode,
@@ -66,7 +67,7 @@ class StepBuilder {
 
   bool HasRoomFor(const Sequence& sequence) const;
   bool IsCompatible(const Sequence& sequence) const;
-  // Whether urgent requests that wait go before prompts that have started.
+  // Whether urgent waiting requests go before started prompts.
   bool PrefersUrgentToStarted() const;
   bool SetChooses() const { return decode_set_->Chooses() && !decode_set_->FollowsOrder(); }
   const StepRow* LeaderOf(const Sequence& head, int32_t num_cached) const;
@@ -88,15 +89,15 @@ class StepBuilder {
   Admission* const admission_;
   const int32_t max_own_blocks_;
 
-  // The round:
+  // The state of this round:
   Step& step_;
   TimeUs now_us_ = 0;
   std::optional<SequenceKey> bound_;
   int32_t tokens_left_ = 0;
   int32_t own_blocks_left_ = 0;           // of StepBounds::max_own_blocks
-  std::optional<SequenceKey> walked_to_;  // the last sequence, by the order, that was considered
-  std::vector<Sequence*> started_;        // of AddStartedPrompts
-  std::vector<Sequence*> deferred_;       // heads that wait for a row of this step
+  std::optional<SequenceKey> walked_to_;  // the last sequence in the order that was considered
+  std::vector<Sequence*> started_;        // scratch of AddStartedPrompts
+  std::vector<Sequence*> deferred_;       // requests that wait for a row of this step
 };
 
 }  // namespace skein

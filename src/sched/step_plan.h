@@ -4,8 +4,9 @@
 
 namespace skein {
 
-// Writes the typed plan of a step's rows into step->plans, and the draws and reads into their
-// sequences. The sequences are in the step from now on. Returns the plan. REQUIRES: there is a row.
+// Writes the typed plan of a step's rows into step->plans, and the draws and reads into the rows'
+// sequences. From then on, these sequences are in the step. Returns the plan. REQUIRES: there is a
+// row.
 const StepPlan* WritePlan(Step* step);
 
 }  // namespace skein

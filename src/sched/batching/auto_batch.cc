@@ -7,7 +7,8 @@
 namespace skein {
 namespace {
 
-// In a step of so many times SaturationTokens, the constant cost is a twentieth of its time.
+// In a step of this many times SaturationTokens, the constant cost is a twentieth of the step's
+// time.
 constexpr int64_t kSaturations = 2;
 
 }  // namespace

@@ -7,9 +7,10 @@
 
 namespace skein {
 
-// As many requests as keep the device busy: twice SaturationTokens, or without a cost model as many
-// as the token budget holds. If the step's first prompt names a deadline and can meet it alone,
-// only as many as let it (sched/batching/slo_batch.h). Those that do not fit are passed over.
+// Takes as many requests as keep the device busy: twice SaturationTokens of tokens, or the whole
+// token budget if there is no cost model. If the step's first prompt names a deadline and can meet
+// it when computed alone, it takes only as many as still let the prompt meet it
+// (sched/batching/slo_batch.h). Requests that do not fit are passed over.
 class AutoBatching final : public BatchingPolicy {
  public:
   // `cost` outlives the policy.

@@ -15,27 +15,29 @@ struct StepSoFar {
   TimeUs now_us = 0;
 };
 
-// How much prefill work goes into one step, within the token budget. The first prompt of a step is
-// never asked about. A policy is named in one list (sched/policies.cc). Deterministic. Not
-// thread-safe.
+// Decides how much prefill work goes into one step, within the token budget. The first prompt of a
+// step always joins: the policy is not asked. Each policy has an entry in one list
+// (sched/policies.cc). Deterministic. Not thread-safe.
 class BatchingPolicy {
  public:
   static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
   virtual ~BatchingPolicy() = default;
 
-  // A step begins, without rows.
+  // A step without rows begins.
   virtual void BeginStep() {}
-  // False: a step has one prompt.
+  // If false, a step has one prompt.
   virtual bool TakesMore() const { return true; }
-  // Further started prompts may follow the first one.
+  // Whether further started prompts may follow the first prompt.
   virtual bool TakesMoreStarted() const { return false; }
-  // The most missing prompt tokens of a further waiting request that joins; below 1: none joins.
+  // The most missing prompt tokens that a further waiting request may have to join the step; if
+  // below 1, none joins.
   virtual int64_t MaxTokens(const StepSoFar& step) = 0;
-  // True: a waiting request with more tokens than MaxTokens is passed over, and the next in order
-  // that fits joins. False: it ends the step.
+  // If true, a waiting request with more tokens than MaxTokens is passed over, and the next request
+  // in order that fits joins. If false, that request ends the step.
   virtual bool SkipsToFit() const { return false; }
-  // Decisions depend on the cost model, so that a profile pays.
+  // Whether decisions depend on the cost model, so that measuring its costs (a profile run)
+  // improves them.
   virtual bool NeedsCosts() const { return false; }
 };
 

@@ -9,7 +9,7 @@ struct FitTree::Node {
   SequenceKey key;
   int32_t weight = 0;
   int32_t least_weight = 0;  // of this node and those below
-  uint64_t height = 0;       // random: never above the parent's
+  uint64_t height = 0;       // random; never above the parent's
   Sequence* sequence = nullptr;
   NodePtr left;
   NodePtr right;
@@ -124,7 +124,8 @@ Sequence* FitTree::First() const {
   return node->sequence;
 }
 
-// Every subtree behind `after` that is entered holds a fitting sequence, so the cost is O(height).
+// The search enters only subtrees that hold a fitting sequence behind `after`, so the cost is
+// O(height).
 Sequence* FitTree::Fitting(const Node* node, const SequenceKey* after, int32_t max_weight) {
   if (node == nullptr || node->least_weight > max_weight) return nullptr;
   if (after != nullptr && !(*after < node->key)) {

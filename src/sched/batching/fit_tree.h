@@ -8,10 +8,10 @@
 
 namespace skein {
 
-// Sequences in the order of their keys, each with a weight. It finds the first one, and the next
-// one after another whose weight is at most a limit. A treap in which each node knows the least
-// weight below it, so every operation is O(log size) expected. Its shape depends on the history of
-// calls alone, its answers on its contents alone. Not thread-safe.
+// Sequences in the order of their keys, each with a weight. Finds the first sequence, and the next
+// sequence behind a key whose weight is at most a limit. It is a treap in which each node knows the
+// least weight below it, so every operation is O(log size) expected. The treap's shape depends on
+// the history of calls, but its answers depend only on its contents. Not thread-safe.
 class FitTree {
  public:
   FitTree();
@@ -19,15 +19,16 @@ class FitTree {
   FitTree(const FitTree&) = delete;
   FitTree& operator=(const FitTree&) = delete;
 
-  // False if the key is there already; nothing changes then.
+  // Returns false, and changes nothing, if the key is there already.
   bool Insert(const SequenceKey& key, int32_t weight, Sequence* sequence);
   // Returns whether the key was there.
   bool Erase(const SequenceKey& key);
   bool Contains(const SequenceKey& key) const;
 
-  // Null: there is none.
+  // Returns null if the tree is empty.
   Sequence* First() const;
-  // The first one behind `after` (null: of all) whose weight is at most `max_weight`.
+  // The first sequence behind `after` (null: from the beginning) whose weight is at most
+  // `max_weight`.
   Sequence* NextFitting(const SequenceKey* after, int32_t max_weight) const;
 
   size_t size() const { return size_; }
@@ -38,7 +39,7 @@ class FitTree {
   using NodePtr = std::unique_ptr<Node>;
 
   static void Update(Node* node);
-  // Divides `node` into keys below `key` and the others.
+  // Divides `node` into the keys below `key` and all other keys.
   static void Split(NodePtr node, const SequenceKey& key, NodePtr* below, NodePtr* rest);
   // REQUIRES: every key of `a` is below every key of `b`.
   static NodePtr Merge(NodePtr a, NodePtr b);

@@ -29,7 +29,7 @@ DecodeSharing CompareDecodeSharing(const CostModel& cost, int64_t new_tokens, in
     prompts += decodes;
     return cost.PredictUs(prompts, StepKind::kMixed) <= rate_us;
   };
-  // Later chunks attend to more tokens, so the last one bounds the length of all.
+  // Later chunks attend to more tokens, so the last chunk bounds the length of all chunks.
   const int64_t fits = Largest(std::min(new_tokens, max_tokens), [&](int64_t chunk) {
     return keeps_rate(WorkOf(chunk, cached_tokens + new_tokens - chunk));
   });
@@ -41,8 +41,8 @@ DecodeSharing CompareDecodeSharing(const CostModel& cost, int64_t new_tokens, in
   const int64_t others = fits == new_tokens ? Largest(max_tokens - new_tokens, keeps_rate_with) : 0;
   const double num_mixed = fits == 0 ? 0 : static_cast<double>((new_tokens + fits - 1) / fits);
 
-  // Both ways give each decode the same number of tokens: that of the mixed steps, or of the rate
-  // if that is more.
+  // Both ways give each decode the same number of tokens. It is the number of mixed steps, or the
+  // number of inserted steps at this rate if that is larger.
   const double prefill_us = cost.PredictUs(WorkOf(new_tokens, cached_tokens), StepKind::kPrefill);
   const double decode_us = cost.PredictUs(decodes, StepKind::kDecode);
   const double gap_us = std::max(rate_us - decode_us, decode_us);  // between two inserted steps

@@ -11,7 +11,7 @@ double SloBatch::PredictUs(int64_t num_other_tokens) const {
 }
 
 int64_t SloBatch::MaxTokens(int64_t num_other_tokens) const {
-  // The condition holds at `low` and fails at `high`.
+  // In each round, the condition holds at `low` and fails at `high`.
   int64_t low = 0;
   int64_t high = token_budget - num_head_tokens - num_other_tokens;
   while (high - low > 1) {

@@ -8,8 +8,8 @@
 
 namespace skein {
 
-// SLO-aware batching (FlowPrefill, Algorithm 1), from the view of one candidate. The batch has a
-// head H, its most urgent request, and N tokens so far; a further request of n tokens joins if
+// SLO-aware batching (FlowPrefill, Algorithm 1), for one further request. The batch has a head H,
+// its most urgent request, and N tokens so far. A further request of n tokens joins if
 //
 //   T > L(N + n)   and   N + n < G
 //
@@ -23,15 +23,15 @@ struct SloBatch {
   StepWork head;
   int64_t num_head_tokens = 0;
 
-  // L of H and `num_other_tokens` other tokens.
+  // L of a batch of H and `num_other_tokens` other tokens.
   double PredictUs(int64_t num_other_tokens) const;
   // The most tokens that a further request may have beside H and `num_other_tokens` others; below 1
   // if none may join. O(log G).
   int64_t MaxTokens(int64_t num_other_tokens) const;
 };
 
-// As many requests as the deadline of the step's first one allows; those that do not fit are passed
-// over.
+// Takes as many requests as the deadline of the step's first request allows. Requests that do not
+// fit are passed over.
 class SloAwareBatching final : public BatchingPolicy {
  public:
   // `cost` outlives the policy.

@@ -9,8 +9,8 @@
 
 namespace skein {
 
-// The requests of PrefixGroups: it holds those that wait and those in the batch, and finds the one
-// that best joins. Experiments compare prefixes in other ways than HashTreeSource
+// The requests that PrefixGroups knows, waiting or in the batch. Finds the waiting request that
+// best joins the batch. Experiments compare prefixes in other ways than HashTreeSource does
 // (bench/sched/candidates.h). Not thread-safe.
 class CandidateSource {
  public:
@@ -19,26 +19,27 @@ class CandidateSource {
 
   virtual ~CandidateSource() = default;
 
-  // The request of `sequence` waits. REQUIRES: its prompt is hashed; the sequence stays until the
-  // request is gone.
+  // Adds the waiting request of `sequence`. REQUIRES: its prompt is hashed; the sequence lives
+  // until the request is removed.
   virtual Handle Insert(const Sequence& sequence, const Rank& rank) = 0;
   // Moves a waiting request into the batch.
   virtual void Add(Handle request) = 0;
-  // Removes a request of the batch.
+  // Removes a request from the batch.
   virtual void Finish(Handle request) = 0;
   // Removes a waiting request.
   virtual void Remove(Handle request) = 0;
 
-  // The best waiting request, or none.
+  // The best waiting request; nullopt if none waits.
   virtual std::optional<Handle> FindBest() = 0;
-  // The stop policy's question about this waiting request.
+  // The question to the stop policy about this waiting request.
   virtual StopQuestion QuestionOf(Handle request) const = 0;
 
   virtual int32_t num_waiting() const = 0;
   virtual int32_t num_active() const = 0;
-  // Tokens that all of the batch share, as far as the source knows.
+  // Tokens that all requests of the batch share, as far as the source knows.
   virtual int64_t shared_tokens() const = 0;
-  // The tree that the source compares prefixes by, with the tokens of a level; null: another way.
+  // The tree by which the source compares prefixes, and the tokens of one of its levels. Null if
+  // the source compares them in another way.
   virtual const ChunkedHashTree* tree() const { return nullptr; }
   virtual int32_t level_tokens() const { return 0; }
   virtual void CheckIntegrity() const {}

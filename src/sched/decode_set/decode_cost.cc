@@ -12,8 +12,9 @@ namespace skein {
 namespace {
 
 constexpr size_t kMinDecodeSamples = 3;
-// The grid. A product of two matrices is as long as its arithmetic or as its reads, so the share of
-// arithmetic lies between that of a fast unit and that of a slow one.
+// The grid of values. The time of a product of two matrices is that of its arithmetic or that of
+// its reads, whichever is longer. Thus the share of arithmetic lies between that of a fast unit and
+// that of a slow unit.
 constexpr std::array<double, 9> kArithmeticShares = {0, 1e-3, 0.01, 0.03, 0.06, 0.1, 0.2, 0.5, 1};
 constexpr int kCacheSizesPerDoubling = 4;
 
@@ -23,7 +24,7 @@ double MissedTokens(const DecodeFit& fit, const DecodeWork& work) {
   return again * (1 - fit.cache_tokens / work.unique);
 }
 
-// The tokens that attention's time is proportional to.
+// The number of tokens to which the time of attention is proportional.
 double AttentionTokens(const DecodeFit& fit, const DecodeWork& work) {
   return std::max(fit.arithmetic_share * work.asked, work.unique + MissedTokens(fit, work));
 }
@@ -32,8 +33,8 @@ double ChargedRows(const DecodeFit& fit, const DecodeWork& work) {
   return std::max(0.0, work.num_rows - fit.free_rows);
 }
 
-// Solves the normal equations of the terms in `subset` by elimination; nullopt if they are
-// dependent or a coefficient is negative.
+// Solves the normal equations of the terms in `subset` by elimination. The result is nullopt if the
+// terms are dependent or a coefficient is negative.
 struct ThreeTerms {
   std::array<std::array<double, 3>, 3> products{};
   std::array<double, 3> targets{};
@@ -85,7 +86,8 @@ double SumOfErrors(const DecodeFit& fit, std::span<const DecodeSample> samples) 
   return sum;
 }
 
-// The best coefficients for the shape of `fit`: its cache, share of arithmetic and free rows.
+// Finds the best coefficients for the shape of `fit`: its cache, its share of arithmetic and its
+// free rows.
 void Improve(DecodeFit shape, std::span<const DecodeSample> samples, DecodeFit* best,
              double* best_error) {
   ThreeTerms squares;
@@ -127,7 +129,8 @@ DecodeFit FitDecodes(std::span<const DecodeSample> samples) {
     for (const double arithmetic_share : kArithmeticShares) {
       DecodeFit shape{.free_rows = free_share * most_rows, .arithmetic_share = arithmetic_share};
       Improve(shape, samples, &best, &best_error);  // no cache
-      // From a cache that holds the largest measured step, which shows no misses, downwards.
+      // The cache sizes go down from one that holds the largest measured step and therefore shows
+      // no misses.
       for (int i = 0; std::exp2(-i / double{kCacheSizesPerDoubling}) * most_unique >= 64; ++i) {
         shape.cache_tokens = std::exp2(-i / double{kCacheSizesPerDoubling}) * most_unique;
         Improve(shape, samples, &best, &best_error);

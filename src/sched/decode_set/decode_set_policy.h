@@ -9,19 +9,19 @@
 
 namespace skein {
 
-// Which requests join the running decode batch, and how many. By default the order chooses, and as
-// many join as there are slots and blocks. A policy is named in one list (sched/policies.cc).
-// Deterministic. Not thread-safe.
+// Decides which requests join the running decode batch, and how many. By default the order chooses
+// the requests, and as many join as there are slots and blocks. Each policy has an entry in one
+// list (sched/policies.cc). Deterministic. Not thread-safe.
 class DecodeSetPolicy {
  public:
   virtual ~DecodeSetPolicy() = default;
 
-  // The most samples that may run at once, beside the configured limit. A limit below the number of
-  // running samples lets none join and stops none. One sample may always run.
+  // The most samples that may run at the same time, besides the configured limit. A limit below the
+  // number of running samples lets no sample join and stops none. One sample may always run.
   virtual int32_t MaxRunning() const { return std::numeric_limits<int32_t>::max(); }
 
-  // Request-level batching: a batch forms, and from its first decode step on no request joins.
-  // Its slots and its results are held back until the last request has ended.
+  // Whether batching is request-level: from a batch's first decode step on, no request joins it.
+  // Its slots and its results are held back until its last request has ended.
   virtual bool RunsWholeBatches() const { return false; }
   // Whether a request of `num_samples` samples may join the batch.
   virtual bool MayJoin(int32_t /*num_samples*/) const { return true; }
@@ -29,8 +29,8 @@ class DecodeSetPolicy {
   virtual void OnDecode() {}
   virtual void OnBatchEnd() {}
 
-  // A policy that chooses replaces the order among new Decode-class requests. A scheduler's round,
-  // while it has room:
+  // Whether the policy, not the order, chooses among new Decode-class requests. A scheduler's
+  // round, while the step has room:
   //
   //   Candidate --> finds no room -------------------------> PassOver --> Candidate ...
   //       |
@@ -40,12 +40,12 @@ class DecodeSetPolicy {
   //                                            |
   //                                            +------> no: closed until EndRound
   virtual bool Chooses() const { return false; }
-  // At present the order chooses nevertheless. Does not change within a step's planning unless
-  // Candidate is called.
+  // Whether the order nevertheless chooses at present. The result does not change while a step is
+  // planned, unless Candidate is called.
   virtual bool FollowsOrder() const { return false; }
-  // Rerank is called, too, when the cached share of a waiting prompt changes.
+  // Whether Rerank is also called when the cached share of a waiting prompt changes.
   virtual bool FollowsCache() const { return false; }
-  // Choices depend on SchedulerConfig::decode_cost, so that a profile pays.
+  // Whether choices depend on SchedulerConfig::decode_cost, so that a profile run improves them.
   virtual bool NeedsDecodeCosts() const { return false; }
   // A request begins to wait. REQUIRES: its prompt is hashed; `sequence` stays until Leave.
   virtual void Enter(Sequence* /*sequence*/, TimeUs /*now_us*/) {}
@@ -53,15 +53,16 @@ class DecodeSetPolicy {
   virtual void Rerank(const RequestRecord& /*request*/) {}
   // A waiting request joins the batch, whether or not it was the candidate.
   virtual void Join(RequestRecord* /*request*/, TimeUs /*now_us*/) {}
-  // A request, waiting or in the batch, is gone. Ignored for one that never entered.
+  // A request, waiting or in the batch, is gone. A request that never entered is ignored.
   virtual void Leave(RequestRecord* /*request*/) {}
   // The next request; null if none waits or the set is closed for this round.
   virtual Sequence* Candidate(TimeUs /*now_us*/) { return nullptr; }
-  // There is no room for the candidate. Returns false if no other may be admitted in this round.
+  // There is no room for the candidate. Returns false if no other request may be admitted in this
+  // round.
   virtual bool PassOver(TimeUs /*now_us*/) { return false; }
-  // A waiting request, candidate or not, waits for a row of this step.
+  // A waiting request, candidate or not, waits for a row of this step that computes its prefix.
   virtual void SetAside(const RequestRecord& /*request*/, TimeUs /*now_us*/) {}
-  // Whether the candidate is to join.
+  // Whether the candidate may join.
   virtual bool Approves(TimeUs /*now_us*/) { return false; }
   virtual void EndRound() {}
 

@@ -9,8 +9,8 @@ namespace skein {
 namespace {
 
 constexpr double kOverflowDeviations = 1.645;  // 5 % of a normal distribution lie above
-constexpr double kTolerance = 0.05;            // of the step's time
-constexpr double kShare = 0.125;               // of the batch by which the interval moves
+constexpr double kTolerance = 0.05;            // relative to the target time of a step
+constexpr double kShare = 0.125;               // share of the batch by which the interval moves
 constexpr double kLeastMove = 2;
 
 }  // namespace
@@ -69,7 +69,7 @@ void DynamicBatch::ObserveStep(int64_t num_decodes, int64_t /*num_prefill_tokens
     high_ = std::max(batch, low_ + move);
     low_ -= move;
   } else if (ratio < 1 - kTolerance) {
-    // Only a batch at the limit shows that a larger one would be fast enough.
+    // Only a batch at the limit tells whether a larger batch would be fast enough.
     if (batch + 1 >= MaxRunning()) low_ = std::min(batch, high_);
     high_ += move;
   } else {

@@ -10,28 +10,28 @@ namespace skein {
 // the time of a step. This is memory-aware and latency-bound dynamic batching as Pang et al.
 // describe it (2025); the constants are ours.
 //
-// Memory: the largest batch that exceeds the pool with a probability of at most 5 %. The blocks of
-// each request are taken for a draw from those of finished requests, and their sum for normally
-// distributed. Blocks from the prefix cache are not counted, since requests share them.
+// Memory: the largest batch that exceeds the pool with a probability of at most 5 %. The number of
+// blocks of each request is assumed to be distributed as that of finished requests, and the sum to
+// be normally distributed. Blocks from the prefix cache are not counted, since requests share them.
 //
 // Latency: the limit is the middle of an interval [low, high]. If decode steps take over 5 % longer
 // than the target, the interval moves below the batch of those steps. If they take over 5 % less,
-// it moves above. In between it closes in on that batch. The mean of kWindow steps decides. Not
-// thread-safe. Allocates nothing.
+// the interval moves above that batch. Otherwise, it narrows around that batch. Each decision uses
+// the mean of kWindow steps. Not thread-safe. Allocates nothing.
 class DynamicBatch final : public DecodeSetPolicy {
  public:
   static constexpr int32_t kWindow = 8;
 
-  // `step_us` 0: memory alone decides. REQUIRES: num_blocks, max_num_seqs >= 1.
+  // With `step_us` 0, memory alone decides. REQUIRES: num_blocks, max_num_seqs >= 1.
   DynamicBatch(int32_t num_blocks, int32_t max_num_seqs, TimeUs step_us);
 
   // In [1, max_num_seqs].
   int32_t MaxRunning() const override;
-  // Steps with prompts in them count too: their decodes wait for the prompts.
+  // Steps with prompts also count: their decodes wait for the prompts.
   void ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens, TimeUs duration_us) override;
   void ObserveEnd(const RequestRecord& request) override;
 
-  // A request has ended that held `num_blocks` blocks beside those from the cache.
+  // A request that held `num_blocks` blocks, besides those from the cache, has ended.
   void ObserveRequest(int64_t num_blocks);
 
  private:

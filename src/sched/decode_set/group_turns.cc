@@ -7,22 +7,24 @@
 namespace skein {
 namespace {
 
-// Fewer requests say little about the groups of a load.
+// With fewer requests, little is known about the groups of a load.
 constexpr int32_t kLeastRequests = 16;
-// A group that lowers the predicted throughput may be followed by others that raise it.
+// Groups that lower the predicted throughput may be followed by others that raise it: the search
+// ends after this many.
 constexpr int kMaxWorse = 3;
-// Shares of the possible rows that a turn may be limited to.
+// A turn may be limited to one of these shares of the possible rows.
 constexpr std::array<double, 8> kRowShares = {1, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1};
 constexpr double kFactorRate = 1.0 / 16;
 constexpr double kPromptRequests = 128;  // that a measured time of prompts counts
 constexpr int32_t kLeastObserved = 8;
-constexpr double kReturnRate = 1.0 / 4096;  // for each step of the other way
-// With all, requests wait at least so long where turns begin.
+constexpr double kReturnRate = 1.0 / 4096;  // for each step that runs the other way
+// Turns begin only if requests would wait at least this long without turns.
 constexpr double kLeastWaitS = 5;
-// The gain in the batch's rate from which on the next turn begins. Its requests stay longer than
-// those of the turn before, which will leave a batch of fewer groups.
+// The next turn begins if it raises the batch's rate at least by this factor. Its requests stay
+// longer than those of the turn before: when the latter end, the batch has fewer groups again.
 constexpr double kNextTurnGain = 1.15;
-// A smaller batch has to be better by this factor, since its predictions are further off.
+// A smaller batch must be better than a larger one by this factor, since its predictions are less
+// exact.
 constexpr double kFewerRows = 1.03;
 
 }  // namespace
@@ -36,11 +38,11 @@ GroupTurns::GroupTurns(const StopOptions& options, const DecodeFit& fit, const D
       chunk_tokens_(chunk_tokens),
       groups_(tree) {}
 
-// Shared levels are whole blocks, so they say how many of the batch's tokens are the same.
+// Shared levels are whole blocks. So they tell how many tokens of the batch are the same.
 DecodeWork GroupTurns::WorkOf(int32_t num_decodes, const Batch& batch) const {
   const int32_t num_active = tree_->num_active();
   if (num_active == 0 || num_decodes == 0) return {};
-  const double share = static_cast<double>(num_decodes) / num_active;  // others prefill
+  const double share = static_cast<double>(num_decodes) / num_active;  // the other rows prefill
   const double asked = share * static_cast<double>(batch.prompt_tokens + batch.output_tokens);
   const double again =
       share *
@@ -85,7 +87,7 @@ void GroupTurns::ObservePrompts(int32_t num_decodes, const Batch& batch, int64_t
   prompts_.num_requests /= 2;
 }
 
-// A batch of at most `max_rows` requests of the mix, in proportion.
+// Predicts a batch of at most `max_rows` requests, from the groups of the mix in proportion.
 GroupTurns::Forecast GroupTurns::ForecastOf(const Mix& mix, double max_rows) const {
   const double kv_rows = (static_cast<double>(limits_.max_kv_tokens) - mix.prefix_tokens) /
                          std::max(1.0, own_tokens_ + chunk_tokens_);
@@ -95,7 +97,7 @@ GroupTurns::Forecast GroupTurns::ForecastOf(const Mix& mix, double max_rows) con
   const double asked = rows * mix.asked_tokens / std::max(1.0, mix.num_requests) + own;
   const DecodeWork work{rows, asked, std::min(asked, mix.prefix_tokens + own)};
   const double outputs = std::max(1.0, load_.output_tokens());
-  const double decode_s = outputs / RateOf(work, kTurns);  // of a request's share of the batch
+  const double decode_s = outputs / RateOf(work, kTurns);  // a request's share of the batch's time
   return {static_cast<int32_t>(rows), outputs / (decode_s + prompts_.PerRequestS())};
 }
 
@@ -116,8 +118,8 @@ void GroupTurns::Add(const TreeGroup& group, Mix* mix) {
   mix->asked_tokens += count * group.depth * chunk_tokens_;
 }
 
-// The batch that forms if all may join: of all groups while slots are free, else of those in the
-// batch and of others that fill the slots.
+// Predicts the batch that forms if all requests may join. It has all groups if there are slots for
+// all requests. Otherwise, it has the groups in the batch and further groups that fill the slots.
 GroupTurns::Forecast GroupTurns::ForecastAll(std::span<const TreeGroup> groups) {
   const bool free = tree_->num_active() + tree_->num_waiting() <= limits_.max_rows;
   chosen_.assign(groups.begin(), groups.end());
@@ -135,7 +137,7 @@ GroupTurns::Forecast GroupTurns::ForecastAll(std::span<const TreeGroup> groups) 
     mix = more;
   }
   Forecast all = ForecastOf(mix, limits_.max_rows);
-  // If all may join, prefixes that do not fit the memory together are evicted and computed again.
+  // If all may join, prefixes that exceed the memory together are evicted and computed again.
   double prefix_tokens = 0;
   groups_.BeginUnion();
   for (const TreeGroup& group : groups) {
@@ -146,7 +148,7 @@ GroupTurns::Forecast GroupTurns::ForecastAll(std::span<const TreeGroup> groups) 
   return all;
 }
 
-// Orders `chosen_` and sets the number of groups of the best turn.
+// Sorts `chosen_` and sets the number of groups of the best turn.
 GroupTurns::Forecast GroupTurns::ChooseTurn(std::span<const TreeGroup> groups) {
   chosen_.clear();
   for (const TreeGroup& group : groups) {
@@ -177,8 +179,8 @@ GroupTurns::Forecast GroupTurns::ChooseTurn(std::span<const TreeGroup> groups) {
   return best;
 }
 
-// Whether turns gain enough and the requests wait no longer: those that are there, and those that
-// arrive while one is served.
+// Whether turns gain enough, and requests wait no longer in turns than without. This includes the
+// requests that will arrive during a turn.
 bool GroupTurns::BeginsTurns(const Forecast& all, const Forecast& turn, double num_requests) const {
   if (num_requests < kLeastRequests || turn.rate < (1 + options_.min_gain) * all.rate) return false;
   const double outputs = load_.output_tokens();
@@ -188,7 +190,7 @@ bool GroupTurns::BeginsTurns(const Forecast& all, const Forecast& turn, double n
   return wait_all >= kLeastWaitS && wait_turns <= wait_all;
 }
 
-// Whether the turn's requests raise the rate of the batch as it is.
+// Whether the turn's requests raise the rate of the present batch.
 bool GroupTurns::TakesNextTurn(const Batch& batch, const Forecast& turn) const {
   const int32_t num_active = tree_->num_active();
   if (num_active == 0) return true;

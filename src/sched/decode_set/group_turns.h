@@ -13,15 +13,16 @@
 
 namespace skein {
 
-// The limits that decode batches of the server have.
+// The limits of the server's decode batches.
 struct DecodeLimits {
   int32_t max_rows = 1;
   int64_t max_kv_tokens = 0;  // of all requests together
 };
 
-// The model-based stop rule of the decode set `prefix-homogeneous`. It predicts the throughput of a
-// batch with every further group, and of one without, from the cost of steps by shared and own
-// tokens (sched/decode_set/decode_cost.h). So it need not try either. There are two ways to serve:
+// The model-based stop rule of the decode set `prefix-homogeneous`. For each further group, it
+// predicts the throughput of a batch with the group and of a batch without. The predictions use the
+// cost of steps by shared and own tokens (sched/decode_set/decode_cost.h). So neither batch need be
+// tried. There are two ways to serve:
 //
 //   all     every request may join
 //   turns   some groups have a turn: their requests may join, the others wait for a later turn.
@@ -34,35 +35,35 @@ struct DecodeLimits {
 //                 half of the gain is gone,
 //                 or nobody waits
 //
-// The groups of a turn are those of the request that has waited longest, and those with the most
-// waiting requests as long as each raises the predicted throughput. Predictions count the requests
-// that will arrive while one is served, at the rate of the latest arrivals, and the measured time
-// of a request's prompt, which is the same in both ways. Turns begin only if the requests would
-// wait anyway, since some groups wait for the others: by the predictions no longer than with all.
+// A turn serves the group of the request that has waited longest. It adds the groups with the most
+// waiting requests, as long as each group raises the predicted throughput. A prediction counts the
+// requests that will arrive during the turn, at the rate of the latest arrivals. It also counts the
+// measured prefill time of a request, which is the same in both ways. In turns, some groups wait
+// for others. Turns therefore begin only if requests would have to wait in any case, and if the
+// predicted wait is no longer than in the way `all`.
 //
 // Measured steps correct the predictions by a factor for each of the two ways, within
-// [1 / kMaxFactor, kMaxFactor]. A way without measurements has the factor of the other, since a
-// step tells about both what is common to them. The factor of the way that is not taken slowly
-// returns to the other's, so that it is tried again. Without a fit all may join. Deterministic: no
-// random numbers. Not thread-safe.
+// [1 / kMaxFactor, kMaxFactor]. A way without measurements uses the factor of the other way. The
+// factor of the way that is not taken slowly approaches that of the other, so that the way is tried
+// again. Without a fit, all requests may join. Deterministic: no random numbers. Not thread-safe.
 class GroupTurns {
  public:
   static constexpr double kMaxFactor = 4;
 
-  // `tree` outlives this. A level of the tree has `chunk_tokens`.
+  // `tree` outlives this object. A level of the tree has `chunk_tokens`.
   GroupTurns(const StopOptions& options, const DecodeFit& fit, const DecodeLimits& limits,
              const ChunkedHashTree* tree, int32_t chunk_tokens);
 
-  // The facts of the batch that the tree does not know.
+  // The facts about the batch that the tree does not know.
   struct Batch {
-    int64_t prompt_tokens = 0;  // of its requests
+    int64_t prompt_tokens = 0;  // of the batch's requests
     int64_t output_tokens = 0;  // so far
   };
 
   LoadEstimate& load() { return load_; }
   const LoadEstimate& load() const { return load_; }
   const DecodeLimits& limits() const { return limits_; }
-  // The KV tokens that a batch holds, prefixes once.
+  // The KV tokens that a batch holds; shared prefixes count once.
   double UsedTokens(const Batch& batch) const {
     return static_cast<double>(batch.prompt_tokens + batch.output_tokens -
                                (groups_.active_levels() - groups_.working_set()) * chunk_tokens_);
@@ -70,7 +71,7 @@ class GroupTurns {
   // A step of `num_decodes` decodes and no prompt took `us`.
   void ObserveStep(int32_t num_decodes, const Batch& batch, double us);
 
-  // A step with prompts in it took `us`; `num_joined` requests have joined since the last call.
+  // A step with prompts took `us`; `num_joined` requests have joined since the last call.
   void ObservePrompts(int32_t num_decodes, const Batch& batch, int64_t num_joined, double us);
 
   // Whether only the requests of the present turn may join.
@@ -80,12 +81,13 @@ class GroupTurns {
   // Whether the batch has all rows of the turn.
   bool IsFull(int32_t num_active) const { return restricts_ && num_active >= turn_rows_; }
 
-  // Decides anew. `joinable`: a waiting request may join without it. `urgent`: the request that has
-  // waited longest must have a turn now. Returns whether the turn or the way has changed; Opened
-  // then returns the requests of the turn's groups. REQUIRES: a request waits. O(requests).
+  // Decides again. `joinable`: a waiting request may join without a new turn. `urgent`: the request
+  // that has waited longest must have a turn now. Returns whether the turn or the way has changed.
+  // If it has, Opened returns the requests of the turn's groups. REQUIRES: a request waits.
+  // O(requests).
   bool Decide(const Batch& batch, bool joinable, bool urgent, TimeUs now_us);
   std::span<const ChunkedHashTree::Handle> Opened() const { return opened_; }
-  // All may join: another rule needs it.
+  // Lets all requests join: another rule needs this way.
   void OpenAll();
   std::optional<ChunkedHashTree::Handle> PeerOf(ChunkedHashTree::Handle request) const {
     return groups_.PeerOf(request);
@@ -99,11 +101,11 @@ class GroupTurns {
     int32_t num_rows = 0;
     double rate = 0;
   };
-  // The groups of a batch, summed.
+  // The sums over the groups of a batch.
   struct Mix {
     double num_requests = 0;
-    double prefix_tokens = 0;  // the different ones
-    double asked_tokens = 0;   // of prefixes, by request
+    double prefix_tokens = 0;  // each prefix counted once
+    double asked_tokens = 0;   // each prefix counted once per request
   };
 
   DecodeWork WorkOf(int32_t num_decodes, const Batch& batch) const;
@@ -130,7 +132,7 @@ class GroupTurns {
     int32_t num_observed = 0;
   };
   std::array<Factor, 2> factors_;  // by Way
-  // The time of prompts, of the latest requests that joined.
+  // The prefill time of the latest requests that joined.
   struct PromptTime {
     double us = 0;
     double num_requests = 0;
@@ -140,9 +142,9 @@ class GroupTurns {
   bool restricts_ = false;
   uint32_t turn_ = 0;
   int32_t turn_rows_ = 0;
-  // The state of a decision.
-  double growth_ = 1;      // requests with those to come, over those that are there
-  double own_tokens_ = 0;  // of a row, beyond its prefix
+  // The state of a decision:
+  double growth_ = 1;      // requests now and to come, over requests now
+  double own_tokens_ = 0;  // of a row, without its prefix
   std::vector<TreeGroup> chosen_;
   size_t num_chosen_ = 0;
   std::vector<ChunkedHashTree::Handle> opened_;

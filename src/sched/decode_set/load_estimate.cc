@@ -21,7 +21,7 @@ double LoadEstimate::ArrivalsPerS(TimeUs now_us) const {
   if (num_arrivals_ < kLeast) return 0;
   const int64_t count = std::min(num_arrivals_, kWindow);
   const TimeUs first_us = arrivals_us_[(num_arrivals_ - count) % kWindow];
-  constexpr TimeUs kLeastUs = 1000;  // requests that arrive together
+  constexpr TimeUs kLeastUs = 1000;  // for requests that arrive together
   return 1e6 * static_cast<double>(count - 1) /
          static_cast<double>(std::max(kLeastUs, now_us - first_us));
 }

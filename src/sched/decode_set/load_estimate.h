@@ -7,7 +7,8 @@
 
 namespace skein {
 
-// The rate of arrivals and the mean size of requests, from the latest of them. Not thread-safe.
+// Estimates the rate of arrivals and the mean size of requests from the latest requests. Not
+// thread-safe.
 class LoadEstimate {
  public:
   // A request with this prompt and at most `budget` tokens of output has arrived.
@@ -20,12 +21,12 @@ class LoadEstimate {
   double prompt_tokens() const { return prompt_tokens_; }
   // The expected output of a request.
   double output_tokens() const { return budget_ * output_share_; }
-  double output_share() const { return output_share_; }  // of its budget
+  double output_share() const { return output_share_; }  // as a share of its budget
 
  private:
   static constexpr int64_t kWindow = 32;
   static constexpr int64_t kLeast = 8;
-  static constexpr double kRate = 1.0 / 32;  // of exponential means
+  static constexpr double kRate = 1.0 / 32;  // weight of a new value in the exponential means
 
   std::array<TimeUs, kWindow> arrivals_us_{};  // a ring
   int64_t num_arrivals_ = 0;

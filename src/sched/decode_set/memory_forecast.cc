@@ -8,7 +8,7 @@ double PeakTokens(double used, std::span<GrowingRequest> requests) {
   std::ranges::sort(requests, {}, &GrowingRequest::left);
   double now = used, peak = used, passed = 0;
   auto num_growing = static_cast<double>(requests.size());
-  // The sum only falls where requests end.
+  // The sum falls only when a request ends.
   for (const GrowingRequest& request : requests) {
     now += num_growing * (request.left - passed);
     peak = std::max(peak, now);

@@ -49,7 +49,7 @@ void PrefixGroups::Enter(Sequence* sequence, TimeUs now_us) {
 
 void PrefixGroups::Rerank(const RequestRecord& request) {
   const int32_t number = request.decode_set_member;
-  // A request that was passed over returns to the tree with its rank of that time.
+  // A request that was passed over gets its new rank when it returns to the tree.
   if (number == kNone || members_[number].active || members_[number].handle == kNone) return;
   Uproot(number);
   Plant(number);
@@ -151,7 +151,7 @@ void PrefixGroups::EndRound() {
   closed_ = false;
   least_urgent_ = kLeastPriority;
   ++round_;
-  // Turns are for requests that wait for each other.
+  // Turns exist for requests that wait for each other.
   if (turns_ && turns_->restricts() && num_waiting() == 0) turns_->OpenAll();
 }
 
@@ -177,7 +177,7 @@ void PrefixGroups::ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens,
 void PrefixGroups::ObserveEnd(const RequestRecord& request) {
   if (!turns_ || request.execution_class != ExecutionClass::kDecode) return;
   if (request.sequences.empty()) return;
-  // The last token is not kept.
+  // The last token has no KV.
   const auto num_tokens = static_cast<int32_t>(request.sequences.front()->tokens.size()) + 1;
   turns_->load().NoteEnd(std::clamp(num_tokens - request.prompt_len, 0, request.budget),
                          request.budget);
@@ -203,7 +203,8 @@ GroupTurns::Batch PrefixGroups::BatchNow() const {
           .output_tokens = num_active() * num_decode_steps_ - sums_.joined_steps};
 }
 
-// Whether the answers of the batch and of this request, as long as those before, fit the memory.
+// Whether memory suffices for the answers of the batch and of this request, if they become as long
+// as earlier answers.
 bool PrefixGroups::HasRoomToGrow(const Member& candidate) {
   if (!turns_) return true;
   const double share = turns_->load().output_share();
@@ -227,17 +228,17 @@ bool PrefixGroups::HasRoomToGrow(const Member& candidate) {
   return PeakTokens(used, growing_) <= most;
 }
 
-// Whether it is time for a decision; `closed`: the best candidate has no turn.
+// Whether it is time for a decision about turns. `closed`: the best candidate's group has no turn.
 bool PrefixGroups::ConsidersTurns(bool closed) const {
   if (!turns_ || lines_.size() != 1 || num_waiting() == 0) return false;
   const bool often = closed || !turns_->restricts();
-  // While requests pile up each round counts.
+  // While the number of waiting requests grows, each round may decide.
   const bool grows = !turns_->restricts() && num_waiting() + num_active() > grown_to_;
   const bool stands_still = closed && num_active() == 0;
   return grows || stands_still || round_ >= next_decision_ + (often ? 0 : kLongDecisionRounds);
 }
 
-// Returns whether the requests that may join are others than before.
+// Decides about turns. Returns whether the set of requests that may join has changed.
 bool PrefixGroups::DecideTurns(bool joinable, bool urgent, TimeUs now_us) {
   next_decision_ = round_ + kDecisionRounds;
   grown_to_ = (num_waiting() + num_active()) * 5 / 4;
@@ -256,7 +257,7 @@ bool PrefixGroups::DecideTurns(bool joinable, bool urgent, TimeUs now_us) {
   return true;
 }
 
-// The member that best joins. The requests with a turn go first.
+// The member that best joins the batch. Members with a turn go first.
 std::optional<int32_t> PrefixGroups::FindBest(TimeUs now_us) {
   std::optional<CandidateSource::Handle> found = source_->FindBest();
   if (!found) return std::nullopt;
@@ -267,8 +268,8 @@ std::optional<int32_t> PrefixGroups::FindBest(TimeUs now_us) {
   return member_of_[*found];
 }
 
-// Chooses the best candidate. An overdue request of its priority goes before it. None is chosen if
-// a request of a more urgent priority found no room.
+// Chooses the best candidate. An overdue request of the same priority goes before it. No request is
+// chosen if one of a more urgent priority found no room.
 const PrefixGroups::Choice& PrefixGroups::Choose(TimeUs now_us) {
   if (choice_) return *choice_;
   choice_ = Choice{};
@@ -288,14 +289,14 @@ const PrefixGroups::Choice& PrefixGroups::Choose(TimeUs now_us) {
   return *choice_;
 }
 
-// Forgets the choice. An approved candidate has not joined.
+// Forgets the choice. An approved candidate that has not joined is withdrawn.
 void PrefixGroups::Unchoose() {
   if (choice_ && choice_->approved) policy_->Withdraw();
   choice_.reset();
 }
 
-// The first overdue member of a priority that was not passed over in this round; kNone if there is
-// none.
+// The first overdue member of this priority that was not passed over in this round; kNone if there
+// is none.
 int32_t PrefixGroups::FirstOverdue(int32_t priority, TimeUs now_us) const {
   const auto line = std::ranges::lower_bound(lines_, priority, {}, &Line::priority);
   SKEIN_CHECK(line != lines_.end() && line->priority == priority);
@@ -307,7 +308,7 @@ int32_t PrefixGroups::FirstOverdue(int32_t priority, TimeUs now_us) const {
   return kNone;
 }
 
-// Puts a member into the source, waiting. It has the turn of its group.
+// Puts a waiting member into the source. It gets the turn of its group.
 void PrefixGroups::Plant(int32_t number) {
   Insert(number);
   Member& member = members_[number];

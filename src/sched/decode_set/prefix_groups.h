@@ -21,12 +21,12 @@ namespace skein {
 struct DecodeDevice {
   DecodeFit fit;
   DecodeLimits limits;
-  bool by_order = false;  // the order chooses while no group has a turn
+  bool by_order = false;  // the order chooses unless a group has a turn
 };
 
 // The decode set `prefix-homogeneous`: it builds prefix-homogeneous batches. Decode-class requests
 // wait in a chunked hash tree. The tree gives the best candidate for the batch, and the stop policy
-// decides whether it joins. A scheduler's round, while it has room:
+// decides whether the candidate joins. A scheduler's round, while the step has room:
 //
 //   Candidate --> finds no room -------------------------> PassOver --> Candidate ...
 //       |
@@ -39,27 +39,29 @@ struct DecodeDevice {
 // Priorities go first: a request that finds no room is passed only by requests of its own priority
 // or a more urgent one. Within a priority, later requests never pass an overdue one. An overdue
 // request that cannot be admitted now closes the set until it can. A request's wait is thus
-// bounded, even if no other shares its prefix: max_wait_us, then the admission of those before it.
+// bounded, even if no other request shares its prefix: max_wait_us, then the admission of the
+// requests before it.
 //
-// Under the orders by deadline a priority shifts the deadline and is no rank here. The scheduler
-// admits two kinds of requests without asking the set. One is the first request by the order if it
-// has a deadline of its own (Request::slo_ttft_us). The other is a request for which a prefill has
-// stopped. Both pass even overdue requests; the order bounds how long those wait.
+// Under the orders by deadline, a priority only shifts the deadline. The scheduler admits two kinds
+// of requests without asking the set. One is the first request by the order if it has a deadline of
+// its own (Request::slo_ttft_us). The other is a request for which a prefill has stopped. Both
+// kinds pass even overdue requests; the order bounds how long the overdue requests wait.
 //
 // A request also waits while a row of this step computes its missing prefix. That wait lasts no
 // longer than the row's prompt. Requests of any priority may pass it meanwhile.
 //
 // With the stop rule `model` some groups may have a turn (sched/decode_set/group_turns.h). The
-// candidates are then requests of these groups first. Another one is refused, unless it is overdue,
-// which begins a turn of its group. No turns are given while requests of several priorities wait.
-// The rule also refuses a request if the batch's answers, by their expected lengths, would outgrow
-// the memory: requests would be preempted and computed again (sched/decode_set/memory_forecast.h).
+// candidates are then requests of these groups first. Any other request is refused, unless it is
+// overdue: an overdue request begins a turn of its group. No turns are given while requests of
+// several priorities wait. The rule also refuses a request if the batch's answers, by their
+// expected lengths, would outgrow the memory: requests would be preempted and computed again
+// (sched/decode_set/memory_forecast.h).
 //
-// Candidates that are equal to the tree go by the order. If only arrival decides there, the one
-// with the longest cached prefix goes first.
+// The order ranks candidates that are equal in the tree. If the order ranks by arrival alone, the
+// candidate with the longest cached prefix goes first.
 //
-// A request counts as in the batch from Join to Leave, also while it is preempted, since it is the
-// first to come back. The order ranks equal candidates and reports changes (Rerank).
+// A request counts as in the batch from Join to Leave. This includes the time when it is preempted,
+// since a preempted request comes back first. The scheduler reports changed ranks (Rerank).
 //
 // The stop policy's reward is the number of a step's tokens, of both kinds, over its time. A step
 // counts if it decodes and has at most as many prefill tokens as decode tokens. Both kinds cost the
@@ -68,9 +70,9 @@ struct DecodeDevice {
 // its peak, unless its source does.
 class PrefixGroups final : public DecodeSetPolicy {
  public:
-  // `learned`: the table that the policy continues from, or null.
-  // `source`: finds candidates; null: a HashTreeSource. The rule `model` needs that one and a fit
-  // of the device; without them it never stops.
+  // `learned`: the table that the policy continues from, or null. `source`: finds candidates; null:
+  // a HashTreeSource. The rule `model` needs a HashTreeSource and a fit of the device; without them
+  // it never stops.
   explicit PrefixGroups(const PrefixGroupOptions& options, const StopTable* learned = nullptr,
                         std::unique_ptr<CandidateSource> source = nullptr,
                         const DecodeDevice& device = {});
@@ -84,12 +86,12 @@ class PrefixGroups final : public DecodeSetPolicy {
   void Join(RequestRecord* request, TimeUs now_us) override;
   void Leave(RequestRecord* request) override;
   Sequence* Candidate(TimeUs now_us) override;
-  // The next candidate is at least as urgent.
+  // The next candidate has the same priority or a more urgent one.
   bool PassOver(TimeUs now_us) override;
-  // Others of any priority may still be admitted in this round, unless the request is overdue or
-  // kMaxPassedOver requests have been set aside.
+  // Other requests of any priority may still be admitted in this round, unless the request is
+  // overdue or kMaxPassedOver requests have been set aside.
   void SetAside(const RequestRecord& request, TimeUs now_us) override;
-  // Nothing is learned from a yes if the candidate does not join in this round after all.
+  // If the candidate does not join in this round after all, nothing is learned from the approval.
   bool Approves(TimeUs now_us) override;
   void EndRound() override;
   void ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens, TimeUs duration_us) override;
@@ -102,7 +104,7 @@ class PrefixGroups final : public DecodeSetPolicy {
     return source_->num_waiting() + static_cast<int32_t>(aside_.size());
   }
   int32_t num_active() const { return source_->num_active(); }
-  // Tokens, in full chunks, that all of the batch share.
+  // Tokens, in full chunks, that all requests of the batch share.
   int64_t shared_tokens() const { return source_->shared_tokens(); }
   struct Counters {
     uint64_t joined = 0;
@@ -115,11 +117,11 @@ class PrefixGroups final : public DecodeSetPolicy {
  private:
   static constexpr int32_t kNone = -1;
   static constexpr int32_t kLeastPriority = std::numeric_limits<int32_t>::max();
-  // The most requests that a round passes over because they cannot be admitted. Those that wait for
-  // a cold prefix of their group let another group begin in the same step. Each costs a removal and
-  // an insertion.
+  // The most requests that a round passes over because they cannot be admitted. Some of these wait
+  // for a cold prefix of their group; passing over them lets another group begin in the same step.
+  // Each request passed over costs a removal and an insertion.
   static constexpr size_t kMaxPassedOver = 64;
-  // Rounds between two decisions about turns, and between two while their requests join.
+  // Rounds between two decisions about turns: usually, and while the requests of a turn join.
   static constexpr int64_t kDecisionRounds = 4;
   static constexpr int64_t kLongDecisionRounds = 64;
   static constexpr int64_t kWaitWindow = 32;  // requests
@@ -128,10 +130,10 @@ class PrefixGroups final : public DecodeSetPolicy {
     Sequence* sequence = nullptr;
     CandidateSource::Handle handle = kNone;  // kNone: passed over in this round
     TimeUs entered_us = 0;
-    int64_t overdue_at = 0;   // the number of joins from which on it is overdue, if it waited
+    int64_t overdue_at = 0;   // it may be overdue from this number of joins on
     int64_t joined_step = 0;  // decode steps before it joined
-    uint32_t turn = 0;        // the latest of its group
-    bool closed = false;      // in the source behind those that may join
+    uint32_t turn = 0;        // the latest turn of its group
+    bool closed = false;      // in the source behind the requests that may join
     int32_t prev = kNone;     // in the line of its priority
     int32_t next = kNone;
     bool active = false;
@@ -190,7 +192,7 @@ class PrefixGroups final : public DecodeSetPolicy {
   std::optional<GroupTurns> turns_;  // of the stop rule `model`
   std::vector<Member> members_;
   std::vector<int32_t> free_members_;
-  std::vector<int32_t> member_of_;  // by handle
+  std::vector<int32_t> member_of_;  // the member of each handle
   std::vector<Line> lines_;         // by priority; none is empty
   std::vector<int32_t> aside_;      // passed over in this round
   std::optional<Choice> choice_;
@@ -201,8 +203,8 @@ class PrefixGroups final : public DecodeSetPolicy {
   Sums sums_;
   int64_t num_decode_steps_ = 0;
   int64_t round_ = 0;
-  int64_t next_decision_ = 0;  // round
-  int32_t grown_to_ = 0;       // requests; a decision is due before if there are more
+  int64_t next_decision_ = 0;  // the round in which it is due
+  int32_t grown_to_ = 0;       // if there are more requests, a decision is due earlier
   Counters counters_;
   int64_t observed_joins_ = 0;           // counters_.joined at the latest step with prompts
   std::vector<GrowingRequest> growing_;  // scratch

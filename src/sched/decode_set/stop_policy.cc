@@ -32,7 +32,7 @@ class HeuristicStop final : public StopPolicy {
   const StopOptions options_;
 };
 
-// The common part of the learned policies: the table and the decisions that wait for a reward.
+// The common part of the learned policies: the table, and the decisions that wait for a reward.
 class LearnedStop : public StopPolicy {
  public:
   LearnedStop(const StopOptions& options, const StopTable* learned)
@@ -68,7 +68,8 @@ class LearnedStop : public StopPolicy {
     asked_ = asked_before_;
     if (pending_.size() == num_pending_before_) return;
     pending_.pop_back();
-    // The decision before it in the batch, if there is one, may be followed by another.
+    // The decision before the withdrawn one, if it is of the same batch, may be followed by
+    // another.
     building_ = !pending_.empty() && pending_.back().next_state >= 0;
     if (building_) pending_.back().next_state = -1;
   }
@@ -83,7 +84,7 @@ class LearnedStop : public StopPolicy {
     table_.best_reward = std::max(table_.best_reward, tokens_per_s);
     table_.num_decisions += std::ssize(pending_);
     ++table_.num_batches;
-    // Backwards, so that a value reaches all decisions of the batch at once.
+    // Goes backwards, so that a value reaches all decisions of the batch in one pass.
     for (auto it = pending_.rbegin(); it != pending_.rend(); ++it) Learn(*it, tokens_per_s);
     pending_.clear();
   }
@@ -94,11 +95,11 @@ class LearnedStop : public StopPolicy {
   struct Decision {
     int32_t state = 0;
     StopTable::Action action = StopTable::kStop;
-    int32_t next_state = -1;  // of the next question of the same batch; -1: it was the last
+    int32_t next_state = -1;  // state of the batch's next question; -1: this is the last
   };
 
   virtual StopTable::Action Choose(const StopTable::Cells& cells) = 0;
-  // Whether it learns from decisions that it did not choose.
+  // Whether the policy learns from decisions that the account made in its place.
   virtual bool LearnsFromOthers() const = 0;
   virtual void Learn(const Decision& decision, double reward) = 0;
 
@@ -106,7 +107,7 @@ class LearnedStop : public StopPolicy {
   StopTable table_;
 
  private:
-  // The action with the greater value; yes if either is unknown.
+  // The action with the greater value; kAdd if either value is unknown.
   static StopTable::Action Known(const StopTable::Cells& cells) {
     const StopTable::Cell &add = cells[StopTable::kAdd], &stop = cells[StopTable::kStop];
     const bool adds = add.count == 0 || stop.count == 0 || add.value >= stop.value;
@@ -125,10 +126,10 @@ class LearnedStop : public StopPolicy {
 
   StopAccount account_;
   std::vector<Decision> pending_;
-  bool building_ = false;  // the last of pending_ may be followed by another of its batch
+  bool building_ = false;  // whether another decision of the batch may follow the last
   bool asked_ = false;     // since the last reward
   bool stopped_ = false;
-  // The state before the last question.
+  // The state before the last question:
   bool asked_before_ = false;
   size_t num_pending_before_ = 0;
 };
@@ -141,7 +142,7 @@ class BanditStop final : public LearnedStop {
 
  private:
   // The mean covers about the latest 256 rewards. A decision's value depends on the decisions that
-  // follow it, which improve. Those decisions have to be its own.
+  // follow it, and these improve with time. They must be the policy's own decisions.
   static constexpr double kLeastRate = 1.0 / 256;
   bool LearnsFromOthers() const override { return false; }
 
@@ -165,7 +166,7 @@ class BanditStop final : public LearnedStop {
   }
 };
 
-// Q += alpha (r + gamma max Q' - Q). The reward is that of the batch as built. So r is 0 except for
+// Q += alpha (r + gamma max Q' - Q). The reward belongs to the complete batch. So r is 0 except for
 // the last decision, which has no Q'.
 class QLearningStop final : public LearnedStop {
  public:

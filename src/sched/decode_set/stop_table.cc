@@ -25,7 +25,7 @@ Status Wrong(const std::string& field, const std::string& allowed) {
   return {StatusCode::kInvalidArgument, fmt::format("'{}' must be {}", field, allowed), field};
 }
 
-// Doubles hold all integers up to it, and sums of counts stay far from overflow.
+// Doubles hold all integers up to this number, and sums of counts stay far from overflow.
 constexpr int64_t kMostCount = int64_t{1} << 53;
 
 Result<int64_t> ReadCount(const Json& json, const char* field, const std::string& where) {

@@ -4,8 +4,8 @@
 
 namespace skein {
 
-// The decode set `static`: a batch forms and runs until its last request has finished. It then
-// returns its results and frees its slots.
+// The decode set `static`: a batch runs until its last request has finished. Only then it returns
+// its results and frees its slots.
 class WholeBatches final : public DecodeSetPolicy {
  public:
   explicit WholeBatches(int32_t max_num_seqs) : max_num_seqs_(max_num_seqs) {}
@@ -23,8 +23,8 @@ class WholeBatches final : public DecodeSetPolicy {
 
  private:
   const int32_t max_num_seqs_;
-  bool open_ = true;  // no decode step yet
-  int32_t size_ = 0;  // samples that ever joined
+  bool open_ = true;  // before the first decode step
+  int32_t size_ = 0;  // samples that have joined
 };
 
 }  // namespace skein

@@ -8,13 +8,13 @@
 namespace skein {
 namespace {
 
-// The bounds of the parts of the ranks. Times lie in (0, 2^60).
+// The parts of the ranks begin at these bounds. Times lie in (0, 2^60).
 constexpr int64_t kOverduePart = -(int64_t{1} << 62);
 constexpr int64_t kDuePart = int64_t{1} << 60;
 constexpr int64_t kLatePart = int64_t{1} << 62;
 constexpr double kLongestUs = 1e15;  // 31 years
 constexpr double kSpeedWindowUs = 10e6;
-// The speed begins as that of this many prompts of middle length.
+// At the start, the speed is that of this many prompts of middle length.
 constexpr double kPriorPrompts = 8;
 constexpr int64_t kMiddleTokens = 1024;
 

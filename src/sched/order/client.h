@@ -9,8 +9,8 @@
 
 namespace skein {
 
-// Orders are fair between clients. The client of a request is its user, else its group; nullopt:
-// the request alone.
+// Orders are fair between clients. A request's client is its user, else its group. nullopt: the
+// request is a client of its own.
 using Client = std::pair<std::string, uint64_t>;
 
 inline std::optional<Client> ClientOf(const Request& request) {

@@ -33,7 +33,7 @@ size_t CommonBlocks(Paths paths, size_t low) {
 
 void Visit(Paths paths, size_t depth, int64_t* next_rank) {
   depth = CommonBlocks(paths, depth);
-  // Paths that go on, grouped by their next block, come before paths that end here.
+  // Paths that continue, grouped by their next block, come before paths that end here.
   const auto ends = std::ranges::partition(
       paths, [&](const CachedPath& path) { return path.hashes.size() > depth; });
   const Paths deeper = paths.first(paths.size() - ends.size());

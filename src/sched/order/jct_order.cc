@@ -6,7 +6,7 @@
 namespace skein {
 namespace {
 
-// The bound of lambda: ranks stay below 2^63 for years of microseconds.
+// The bound of lambda. With it, ranks stay below 2^63 for years of microseconds.
 constexpr double kMaxLambda = 100'000;
 
 // The device's speed for prompts of middle length, which take most of the time.

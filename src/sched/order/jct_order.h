@@ -13,21 +13,21 @@ namespace skein {
 //
 //   jct(prompt, cached) - lambda * (now - arrival)
 //
-// and the least goes first. `now` is the same for all, so jct + lambda * arrival gives the same
-// order. That key changes only with the cached share of the request's prompt and with the cost
-// model's version. Scores are integers, so ties are exact. Order `srjf` keeps the rank of the
-// arrival, `srjf-calibrated` follows the cache and the cost model.
+// and the least score goes first. `now` is the same for all requests, so jct + lambda * arrival
+// gives the same order. That sum changes only with the cached share of the request's prompt and
+// with the cost model's version. Scores are integers, so ties are exact. Order `srjf` keeps the
+// rank of the arrival. Order `srjf-calibrated` follows the cache and the cost model.
 //
 // The job completion time is the number of missing tokens (the default: the paper's proxy), or the
 // cost model's prediction for them, in microseconds. `aging` is lambda as a share of the device's
 // speed. After a second of waiting, a request counts as shorter by the work of `aging` seconds of
-// the device. Without a fit the device is taken for one that computes kUnknownSpeed tokens per
-// second, so 0.1 is the paper's 500.
+// the device. Without a fit, the device is assumed to compute kUnknownSpeed tokens per second, so
+// an `aging` of 0.1 is the paper's lambda of 500.
 class JctOrder final : public OrderPolicy {
  public:
   static constexpr double kUnknownSpeed = 5000;
 
-  // REQUIRES: as MakeSchedulerConfig makes it.
+  // REQUIRES: `config` comes from MakeSchedulerConfig.
   explicit JctOrder(const SchedulerConfig& config);
 
   Ranking RankArrival(const OrderView& view, TimeUs now_us) override;
@@ -37,12 +37,12 @@ class JctOrder final : public OrderPolicy {
   bool NeedsCosts() const override { return true; }
   bool AdoptCosts(const CostFit& fit) override { return calibrated_ && Adopt(fit); }
 
-  // The rank of a request that arrived `arrival_us` after the first one.
+  // The rank of a request that arrived `arrival_us` after the first request.
   int64_t RankOf(int32_t prompt_len, int32_t num_cached, TimeUs arrival_us) const;
-  // Takes over a new version. True if ranks made before are void.
+  // Adopts a new version of the cost model. Returns true if earlier ranks are void.
   bool Adopt(const CostFit& fit);
 
-  // Proxy: tokens per second waited. Model: thousandths of a second per second.
+  // With kMissingTokens: tokens per second waited. With kModel: milliseconds per second waited.
   int64_t lambda() const { return lambda_; }
 
  private:

@@ -92,9 +92,10 @@ void Ranks::Inherit(Sequence* leader, const Sequence& peer) {
   table_->InsertRunning(leader);
 }
 
-// Watched prompts are ranked by their cached share; under an order by deadline, all are. The others
-// are ranked by the tokens that were missing at their last ranking. A leader with an inherited rank
-// inherits it again when its peer is next looked at. REQUIRES: no request is left out of the round.
+// Adopts a new version of the cost model. Watched prompts are ranked by their cached share. Under
+// an order by deadline, this holds for all prompts. Other prompts are ranked by the tokens that
+// were missing at their last ranking. A leader with an inherited rank inherits it again when its
+// peer is next considered. REQUIRES: no request is left out of the round.
 void Ranks::AdoptCosts(TimeUs now_us) {
   if (!order_->AdoptCosts(cost_->fit())) return;
   for (const auto& [id, request] : table_->requests()) {
@@ -158,7 +159,7 @@ bool Ranks::IsWatched(const Sequence& sequence) const {
   return config_.policies.forests && sequence.oneshot() && sequence.request->shares_prefix;
 }
 
-// Ranks all requests that wait for the first time. REQUIRES: none is left out of the round.
+// Ranks all requests that wait for the first time. REQUIRES: no request is left out of the round.
 void Ranks::RankAll() {
   std::vector<CachedPath> paths;
   std::vector<Sequence*> sequences;
@@ -184,13 +185,13 @@ void Ranks::RankAll() {
 }
 
 // Sets the request's rank and the number of its missing tokens, and moves its queued sequences.
-// REQUIRES: none is in watch_, whose tables are ordered by key.
+// REQUIRES: no sequence of the request is in watch_, whose tables are ordered by key.
 void Ranks::SetRank(RequestRecord* request, int64_t rank, int32_t num_missing) {
   if (rank == request->urgency.rank && num_missing == request->num_missing) return;
   moved_.clear();
   for (const auto& sequence : request->sequences) {
     const bool runs = IsRunning(sequence->state);
-    // A sequence that is left out of the round comes back at its end.
+    // A sequence that is left out of the round returns to the queue at the round's end.
     if (HasEnded(sequence->state) || (!runs && !table_->waiting().Contains(*sequence))) continue;
     moved_.push_back(sequence.get());
     if (runs) {
@@ -212,7 +213,7 @@ void Ranks::SetRank(RequestRecord* request, int64_t rank, int32_t num_missing) {
 }
 
 // Moves the sequence to its current position in the order. `num_cached` tokens of its prompt are
-// computed or cached. REQUIRES: it is its request's only one, and not in watch_.
+// computed or cached. REQUIRES: the sequence is the only one of its request, and not in watch_.
 void Ranks::Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us) {
   RequestRecord* request = sequence->request;
   const int32_t num_missing = static_cast<int32_t>(sequence->tokens.size()) - num_cached;
@@ -242,7 +243,7 @@ void Ranks::CheckIntegrity() const {
   for (const auto& [id, request] : table_->requests()) {
     const Sequence& sequence = *request->sequences.front();
     if (sequence.shared_prefix != nullptr || !IsWatched(sequence)) continue;
-    if (request->rank_until_us != RankTimers::kNever) continue;  // it depends on the time too
+    if (request->rank_until_us != RankTimers::kNever) continue;  // the rank depends on the time too
     const auto ranking = order_->Rerank(ViewOf(sequence, NumCachedNow(sequence)), round_us_);
     SKEIN_CHECK(!ranking || request->urgency.rank == ranking->rank);
   }

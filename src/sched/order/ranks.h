@@ -11,47 +11,48 @@
 
 namespace skein {
 
-// Keeps the keys of all requests equal to the ranks of the order policy, and the queues in their
-// order. It asks for a rank again when the cached share of a prompt, the time, a prompt's progress
-// or the cost model has changed. Owns the watch on cached prefixes. Not thread-safe.
+// Keeps the keys of all requests equal to the ranks of the order policy, and the queues sorted by
+// these keys. It asks for a rank again when the cached share of a prompt, the time, a prompt's
+// progress or the cost model has changed. Owns the watch on cached prefixes. Not thread-safe.
 class Ranks {
  public:
   explicit Ranks(const SchedulerContext& context);
 
-  // A round begins: changes between rounds are ranked as of this time.
+  // Begins a round: changes since the last round are ranked as of this time.
   void BeginRound(TimeUs now_us);
-  // Moves requests whose rank changes by the clock alone.
+  // Ranks again the requests whose rank changes by the clock alone.
   void FollowClock(TimeUs now_us);
   // Follows the changes of the prefix cache. Does nothing if ranks do not depend on them.
   void FollowCacheInRound();
 
-  // Gives a request that arrives its deadline and its rank.
+  // Gives an arriving request its deadline and its rank.
   void RankArrival(Sequence* sequence, TimeUs now_us);
   void EnterWaiting(Sequence* sequence);
   void LeaveWaiting(Sequence* sequence);
 
-  // By deadline: a prompt has progressed, or was given up. REQUIRES: it is not watched.
+  // In orders by deadline: a prompt has progressed, or was given up. REQUIRES: the prompt is not
+  // watched.
   void NoteProgress(Sequence* sequence, int32_t num_cached, TimeUs now_us);
   void NotePreempted(Sequence* sequence);
-  // Ranks again a sequence that may be watched, and watches it if it is to be.
+  // Ranks again a sequence that may be watched, and watches it if necessary.
   void Relocate(Sequence* sequence, TimeUs now_us);
   void RelocateInRound(Sequence* sequence) { Relocate(sequence, round_us_); }
-  // A peer waits for the leader's row: the leader is as urgent as the peer.
+  // Makes the leader as urgent as its peer, which waits for the leader's row.
   void Inherit(Sequence* leader, const Sequence& peer);
-  // The cost model has a new version.
+  // Adopts the cost model's new version.
   void AdoptCosts(TimeUs now_us);
 
-  // While a step runs, the remaining time of its prompts falls with the clock, so their ranks stay.
+  // While a step runs, the remaining time of its prompts falls with the clock. So their ranks stay.
   void Hold(const Step& step);
-  // The step stands still with `left_us` of predicted time left, or is dropped (nullopt).
+  // The step is suspended with `left_us` of predicted time left, or is dropped (nullopt).
   void Release(const Step& step, std::optional<TimeUs> left_us, TimeUs now_us);
   void ReleaseInRound(const Step& step) { Release(step, std::nullopt, round_us_); }
-  // The rank of the request does not change by the clock any more.
+  // The rank of the request no longer changes by the clock.
   void Forget(Sequence* sequence) { timers_.Clear(sequence); }
 
-  // Tokens of its prompt that are computed, or that it would take from the cache now.
+  // Tokens of the sequence's prompt that are computed, or that it would take from the cache now.
   int32_t NumCachedNow(const Sequence& sequence) const;
-  // Tokens of a prompt that runs or waits, at least one.
+  // Missing tokens of a prompt that runs or waits, at least one.
   int32_t NumMissingNow(const Sequence& sequence) const;
   // The prefix watch, for the shared prefixes of sequences.
   PrefixWatch& watch() { return watch_; }
@@ -75,9 +76,9 @@ class Ranks {
   DecodeSetPolicy* const decode_set_;
   const bool calibrates_;         // ranks or predicted costs depend on the cache
   PrefixWatch watch_;             // sequences that wait for the first time and share no prefix
-  RankTimers timers_;             // of requests whose prompts are not computed
+  RankTimers timers_;             // for requests whose prompts are not computed yet
   TimeUs round_us_ = 0;           // when the last round began
-  std::vector<Sequence*> moved_;  // of SetRank; keeps its memory
+  std::vector<Sequence*> moved_;  // scratch of SetRank; keeps its memory
 };
 
 }  // namespace skein

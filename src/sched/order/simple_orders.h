@@ -12,8 +12,8 @@ class FcfsOrder final : public OrderPolicy {
 };
 
 // Start-time fair queueing between clients (sched/order/fair_queue.h). A request is charged for the
-// tokens that no other request has computed for it. Members of a group after its first are charged
-// for their own tokens only.
+// tokens that no other request has computed for it. The members of a group, except the first, are
+// charged for their own tokens only.
 class FairOrder final : public OrderPolicy {
  public:
   Ranking RankArrival(const OrderView& view, TimeUs now_us) override;
@@ -29,7 +29,7 @@ class FairOrder final : public OrderPolicy {
 };
 
 // SGLang's cache-aware orders, over full KV blocks. bench/sched/radix_orders.h has the original
-// ones over tokens. The longest cached prefix first:
+// orders over tokens. This one: the longest cached prefix first.
 class LongestPrefixOrder final : public OrderPolicy {
  public:
   Ranking RankArrival(const OrderView& view, TimeUs /*now_us*/) override {

@@ -6,7 +6,7 @@
 namespace skein {
 namespace {
 
-// The bounds of the parts of the ranks. Deadlines lie in (0, 2^60).
+// The parts of the ranks begin at these bounds. Deadlines lie in (0, 2^60).
 constexpr int64_t kOverdue = -(int64_t{1} << 62);
 constexpr int64_t kLate = int64_t{1} << 62;
 constexpr double kMaxSloUs = 1e15;  // 31 years

@@ -6,12 +6,12 @@
 namespace skein {
 namespace {
 
-// No measurement weighs less than 1 / kMostWeight, so that older ones fade.
+// No measurement weighs less than 1 / kMostWeight, so older measurements fade.
 constexpr double kMostWeight = 16;
-// The formula alone counts like so many measurements.
+// The formula alone weighs as much as this many measurements.
 constexpr double kPriorWeight = 0.5;
 constexpr double kMaxResidual = 1.0;  // a delayed thread says nothing about the cost
-constexpr int kMostSteps = 1024;      // that a prediction adds up
+constexpr int kMostSteps = 1024;      // the most steps whose times a prediction adds up
 
 StepKind KindOf(const Step& step) {
   if (step.prefills.empty()) return StepKind::kDecode;

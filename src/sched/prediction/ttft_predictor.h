@@ -8,20 +8,21 @@
 
 namespace skein {
 
-// Predicts the time from a request's first step to its first token, when that step is planned: of
-// the step as it is, with its other prompts and its decodes, and of further steps with the rest of
-// the prompt beside the same decodes. It does not know of requests that will arrive.
+// Predicts the time from a request's first step to its first token, when that step is planned. It
+// adds the time of that step, with its other prompts and its decodes, and the times of further
+// steps, with the rest of the prompt and the same decodes. Requests that will arrive are not known.
 //
-// The cost model's formula misses steps of some sizes more than others. So the predictor learns
-// what is left, while the server runs: for each kind of step the logarithm of measured over
-// predicted time, at sizes of 1, 2, 4, ... tokens, and between two of them in proportion. No policy
-// asks it: its predictions need not grow with the work. Not thread-safe. Allocates nothing.
+// The error of the cost model's formula depends on the size of the step. So the predictor learns
+// this error while the server runs. For each kind of step, it learns the logarithm of measured over
+// predicted time at sizes of 1, 2, 4, ... tokens, and interpolates between two sizes. No policy
+// uses the predictor, since its predictions need not grow with the work. Not thread-safe. Allocates
+// nothing.
 class TtftPredictor {
  public:
   // `cost` outlives the predictor.
   explicit TtftPredictor(const CostModel* cost) : cost_(cost) {}
 
-  // Sets RequestRecord::predicted_us of the requests whose first step this is. REQUIRES: step.work
+  // Sets RequestRecord::predicted_us of the requests that begin with this step. REQUIRES: step.work
   // is set.
   void NotePlanned(const Step& step) const;
   // The step took `us`.
@@ -33,12 +34,12 @@ class TtftPredictor {
  private:
   static constexpr int kNumSizes = 20;
 
-  // The part that the formula misses at one size.
+  // The error of the formula at one size.
   struct Residual {
     double log_mean = 0;
-    double weight = 0;  // of measurements; at most kMostWeight
+    double weight = 0;  // sum over measurements, at most kMostWeight
   };
-  // The sizes around a number of tokens, and the share of the second one.
+  // The two sizes around a number of tokens: the smaller one, and the share of the larger one.
   struct Place {
     int size = 0;
     double share = 0;

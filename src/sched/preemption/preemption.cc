@@ -9,8 +9,9 @@
 namespace skein {
 namespace {
 
-// One part in this many of a decode's interval is a margin for delays of its step. Causes are the
-// wait for a boundary of the prefill, wake-ups, and more decodes than last time.
+// A tenth (1 / kIntervalMargin) of a decode's interval is a margin for delays of its step. A delay
+// is caused by the wait for a boundary of the prefill, by wake-ups, or by more decodes than last
+// time.
 constexpr int kIntervalMargin = 10;
 
 }  // namespace
@@ -43,8 +44,9 @@ bool Preemption::MakesWay(TimeUs now_us) const {
   return Yields(key);
 }
 
-// Under an order by deadline, the latest of the requests without slack goes first. No step makes
-// way for it: each new one would stop the one before it, and all of them come too late.
+// Under an order by deadline, the request with the latest deadline goes first among those without
+// slack. No step makes way for such a request. Otherwise each new one would stop the one before it,
+// and all of them would be late.
 bool Preemption::Yields(const SequenceKey& key) const {
   const SequenceKey first_patient = {{0, order_->FirstPatientRank()}, 0, 0};
   return MoreUrgentWaits(order_->ByDeadline() ? std::min(key, first_patient) : key);
@@ -73,26 +75,26 @@ void Preemption::NoteStep(TimeUs now_us) {
   decoded_us_ = now_us;
 }
 
-// The end of the first suspended step's bound if the step in flight makes way for it then
-// (MakesWay). Any other result would wake the scheduler again and again.
+// The time at which the first suspended step reaches its bound, if the step in flight would then
+// make way for it (MakesWay). Any other time would wake the scheduler again and again.
 std::optional<TimeUs> Preemption::NextBoundUs() const {
   if (!step_.in_flight() || !stops_steps_ || step_.prefills.empty()) return std::nullopt;
   if (StopsNoMore() || step_.KeepsTpot()) return std::nullopt;
   return suspended_->NextBoundUs();
 }
 
-// The time of the next step for decodes that take steps of their own. It is early enough for the
-// step to end in time. Prefills get at least as much of the device as these steps.
+// The time of the next step of decodes alone, for decodes that take their own steps. It is early
+// enough for the step to end in time. Prefills get at least as much of the device as these steps.
 std::optional<TimeUs> Preemption::NextDecodeUs() const {
   std::optional<TimeUs> due_us;
-  // A step of decodes alone does not stop for another one. A step that keeps their TPOT does not
-  // either.
+  // A step of decodes alone does not stop for another step of decodes. A mixed step that keeps the
+  // TPOT deadline of decodes does not stop for one either.
   if (!stops_steps_) return due_us;
   if (step_.in_flight() && (step_.prefills.empty() || step_.KeepsTpot())) return due_us;
   for (const Sequence* sequence : table_->running()) {
     if (sequence->state != SequenceState::kDecoding || !sequence->request->decodes_in_own_steps)
       continue;
-    if (sequence->in_step) continue;  // its token comes with the step's end
+    if (sequence->in_step) continue;  // its token comes at the end of that step
     const TimeUs interval_us = *sequence->request->request.slo_tpot_us;
     const TimeUs token_us = sequence->token_us + interval_us - interval_us / kIntervalMargin;
     due_us = std::min(due_us.value_or(token_us), token_us);
@@ -111,7 +113,7 @@ bool Preemption::StarvesDecodes(TimeUs now_us) const {
   });
 }
 
-// The prompt that the next step computes, as far as it is known before planning.
+// The prompt that the next step computes, as far as it is known before the step is planned.
 const Sequence* Preemption::NextPrompt() const {
   const Sequence* next = nullptr;
   for (const Sequence* sequence : table_->running()) {
@@ -133,7 +135,7 @@ int32_t Preemption::MixedTokens(TimeUs now_us) const {
   for (const Sequence* sequence : table_->running()) {
     if (sequence->state != SequenceState::kDecoding || !sequence->request->decodes_in_own_steps)
       continue;
-    if (sequence->in_step) continue;  // a suspended one
+    if (sequence->in_step) continue;  // in a suspended step
     decodes += WorkOf(1, sequence->num_computed);
     const TimeUs slo_us = *sequence->request->request.slo_tpot_us;
     rate_us = std::min(rate_us, slo_us);
@@ -148,7 +150,8 @@ int32_t Preemption::MixedTokens(TimeUs now_us) const {
     const SequenceKey key = suspended_->KeyOf(*suspended, now_us);
     if (!(prompt->key() < key) || !Yields(key)) return 0;
   }
-  // Late decodes wait for half of a TPOT more, since chunks would otherwise shrink to nothing.
+  // If decodes are late, the step may still take half of a TPOT deadline, since chunks would
+  // otherwise shrink to nothing.
   const TimeUs budget_us = std::clamp(due_us - now_us, std::max<TimeUs>(1, rate_us / 2), rate_us);
   const int32_t num_cached = ranks_->NumCachedNow(*prompt);
   const DecodeSharing sharing =
@@ -158,9 +161,9 @@ int32_t Preemption::MixedTokens(TimeUs now_us) const {
   return mixes ? sharing.step_tokens : 0;
 }
 
-// Whether a prompt goes before the step in flight, which keeps the TPOT of decodes. The prompt
-// would meet its deadline if it began now, but not at the step's end. The decodes are far enough
-// ahead to keep their mean TPOT in spite of it.
+// Whether a prompt goes before the step in flight, which keeps the TPOT deadline of decodes. The
+// prompt must be one that would meet its deadline if it began now, but not if it began at the
+// step's end. The decodes must be far enough ahead to keep their mean TPOT in spite of it.
 bool Preemption::GoesBeforeMixed(TimeUs now_us) const {
   if (!order_->ByDeadline() || !cost_->known()) return false;
   const Sequence* prompt = NextPrompt();
@@ -184,7 +187,7 @@ bool Preemption::GoesBeforeMixed(TimeUs now_us) const {
   });
 }
 
-// Whether there is prefill work in no step that goes before `than` and could begin now.
+// Whether there is prefill work outside all steps that goes before `than` and could begin now.
 bool Preemption::MoreUrgentWaits(const SequenceKey& than) const {
   for (const Sequence* sequence : table_->running()) {
     if (!(sequence->key() < than)) break;
@@ -194,7 +197,7 @@ bool Preemption::MoreUrgentWaits(const SequenceKey& than) const {
   while (const Sequence* head = table_->waiting().Head(want_oneshot, want_decode)) {
     if (!(head->key() < than)) return false;
     const bool begins =
-        admission_->GoesByOrder(*head) || head->request->urgency < than.urgency;  // NextHead
+        admission_->GoesByOrder(*head) || head->request->urgency < than.urgency;  // as NextHead
     if (begins && admission_->CouldBegin(*head)) return true;
     (head->oneshot() ? want_oneshot : want_decode) = false;
   }

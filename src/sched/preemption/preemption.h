@@ -11,11 +11,11 @@
 
 namespace skein {
 
-// Whether prefills stop before their end for more urgent work at all.
+// Whether prefills ever stop before their end for more urgent work.
 bool StopsSteps(const SchedulerConfig& config);
 
-// Decides when the step in flight makes way for more urgent work. Decides how decodes with a TPOT
-// get their tokens beside prefills (FlowPrefill, section 4):
+// Decides when the step in flight makes way for more urgent work. Also decides how decodes with a
+// TPOT deadline get their tokens beside prefills (FlowPrefill, section 4):
 //
 //            Plan                     Complete
 //   (none) --------> in flight ------------------------> (none)
@@ -27,21 +27,21 @@ bool StopsSteps(const SchedulerConfig& config);
 // Not thread-safe.
 class Preemption {
  public:
-  // `step` is the one in flight, and outlives this.
+  // `step` is the step in flight. It outlives this object.
   Preemption(const SchedulerContext& context, const Ranks* ranks, const Admission* admission,
              const SuspendedSteps* suspended, const Step* step);
 
-  // Whether the step in flight is to stop for more urgent work.
+  // Whether the step in flight must stop for more urgent work.
   bool MakesWay(TimeUs now_us) const;
-  // Whether a step of this key makes way, or stays suspended, for more urgent work.
+  // Whether a step with this key makes way for more urgent work, or stays suspended because of it.
   bool Yields(const SequenceKey& key) const;
-  // Whether the next step is to be one of decodes alone: some of them are due.
+  // Whether the next step is one of decodes alone, since some decodes are due.
   bool DecodesAreDue(TimeUs now_us) const;
-  // Tokens of prompts that the next step should compute beside decodes with a TPOT; 0: those take
-  // steps of their own.
+  // Tokens of prompts that the next step should compute beside decodes with a TPOT deadline. 0:
+  // these decodes take their own steps.
   int32_t MixedTokens(TimeUs now_us) const;
-  // Tokens of the prompt for which a step that keeps the TPOT of decodes has made way; nullopt:
-  // there is none.
+  // Tokens of the prompt for which a step that keeps the TPOT deadline of decodes has made way;
+  // nullopt: there is no such prompt.
   std::optional<int32_t> NextPromptTokens() const;
 
   // The time at which the result of MakesWay may next change by the clock alone.
@@ -57,8 +57,8 @@ class Preemption {
   const Sequence* NextPrompt() const;
   bool GoesBeforeMixed(TimeUs now_us) const;
   bool MoreUrgentWaits(const SequenceKey& than) const;
-  // Whether the step in flight was suspended for max_suspended_us, so that only decodes with a TPOT
-  // stop it.
+  // Whether the step in flight was suspended for max_suspended_us. Only decodes with a TPOT
+  // deadline stop it then.
   bool StopsNoMore() const { return step_.was_suspended_us >= config_.preemption.max_suspended_us; }
 
   const SchedulerConfig& config_;
@@ -71,7 +71,7 @@ class Preemption {
   const Step& step_;
   const bool stops_steps_;
   TimeUs decode_step_us_ = 0;  // time of the last step of decodes alone
-  TimeUs decoded_us_ = 0;      // when it ended
+  TimeUs decoded_us_ = 0;      // when that step ended
 };
 
 }  // namespace skein

@@ -120,9 +120,9 @@ Step SuspendedSteps::TakeFree(TimeUs now_us) {
   return step;
 }
 
-// The requests of a dropped step go on from their tokens computed before it. `current`: the rows of
-// the step that is being planned. REQUIRES: the step is neither in flight nor among those
-// suspended.
+// The requests of a dropped step continue from their tokens computed before that step. `current`:
+// the rows of the step that is being planned. REQUIRES: the step is neither in flight nor among the
+// suspended ones.
 void SuspendedSteps::Undo(const Step& step, std::span<const StepRow> current) {
   for (const auto* rows : {&step.prefills, &step.decodes}) {
     for (const StepRow& row : *rows) {
@@ -135,8 +135,9 @@ void SuspendedSteps::Undo(const Step& step, std::span<const StepRow> current) {
   }
   prefixes_->Mark(steps_, current);
   ranks_->ReleaseInRound(step);
-  // The sequences that begin anew: members of its prefixes, in this step or admitted for a later
-  // one, which continue tokens that the step was to compute; and those whose state was overwritten.
+  // The sequences that begin anew are of two kinds. The first are members of the step's prefixes,
+  // in this step or admitted for a later one: they continue tokens that the step was to compute.
+  // The second are sequences whose state was overwritten.
   std::vector<Sequence*> begin_anew;
   std::vector<SharedPrefix*> prefixes;
   for (const StepRow& row : step.prefills) {

@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-// A family of fewer saved tokens is not worth a row of its own.
+// A family that saves fewer tokens is not worth a row of its own.
 constexpr int64_t kMinSavedTokens = 16;
 
 struct Member {
@@ -15,8 +15,8 @@ struct Member {
   int32_t shared_len = 0;
 };
 
-// Leaves out candidates that part from the head at the same token and then share at least a block.
-// They are neighbours in the order of their further tokens.
+// Leaves out candidates that diverge from the head at the same token and then share at least one
+// more block. These are neighbours in the order of their remaining tokens.
 void LeaveOutOtherFamilies(std::span<const FamilyCandidate> candidates,
                            std::vector<Member>* members) {
   const auto behind = [&](const Member& member) {

@@ -18,25 +18,25 @@ int32_t NumCachedBlocks(const Sequence& sequence, const BlockManager& blocks);
 // Knows the cached share of each waiting sequence's prompt, and reports the shares that change when
 // blocks are published or evicted. Each sequence is watched by two hashes only: those of its
 // deepest cached block and of its first missing block. Memory is thus O(1) per sequence, and a
-// change of the cache touches only the sequences concerned. A published block concerns those that
-// miss it first, an evicted one those that have it as the deepest. It also finds peers, which would
-// compute the same tokens next. They are the members of a sequence's group and the sequences with
-// the same first missing block. Not thread-safe. A change costs O(log waiting + log blocks) for
-// each sequence concerned.
+// change of the cache touches only the sequences concerned. A published block concerns the
+// sequences whose first missing block it is. An evicted block concerns the sequences whose deepest
+// cached block it is. The watch also finds a sequence's peers, which would compute the same tokens
+// next: the members of its group, and the sequences with the same first missing block. Not
+// thread-safe. A change costs O(log waiting + log blocks) for each sequence concerned.
 class PrefixWatch {
  public:
-  // REQUIRES: its prompt is hashed; it is not in the set.
+  // REQUIRES: the sequence's prompt is hashed; the sequence is not watched.
   void Insert(Sequence* sequence, const BlockManager& blocks);
-  // Does nothing if it is not in the set.
+  // Does nothing if the sequence is not watched.
   void Erase(Sequence* sequence);
 
-  // Brings the watches to the state of `blocks`, and calls `moved(sequence, cached blocks)` for
-  // each changed share. The call may change the sequence's key.
+  // Brings the watches to the present state of `blocks`, and calls `moved(sequence, cached blocks)`
+  // for each changed share. The call may change the sequence's key.
   using Moved = std::function<void(Sequence*, int32_t)>;
   void Follow(const BlockManager& blocks, const Moved& moved);
 
-  // Appends the peers of `sequence`, by key, at most `max` of its group and `max` with the same
-  // missing block. A peer may come twice.
+  // Appends the peers of `sequence`, by key: at most `max` of its group and `max` with the same
+  // missing block. A peer may be appended twice.
   void Find(const Sequence& sequence, size_t max, std::vector<Sequence*>* peers) const;
 
   size_t size() const { return watches_.size(); }

@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// Requests considered for one prefix: of the head's group, and of the others.
+// The most requests that are considered for one prefix: of the head's group, and of the others.
 constexpr size_t kMaxPeers = 4096;
 
 }  // namespace
@@ -157,7 +157,7 @@ bool SharedPrefixes::Reclaim(const SharedPrefix* except) {
 
 void SharedPrefixes::Abandon(SharedPrefix* prefix) {
   const auto is_it = [prefix](const std::unique_ptr<SharedPrefix>& p) { return p.get() == prefix; };
-  if (std::ranges::none_of(prefixes_, is_it)) return;  // it went with its last member
+  if (std::ranges::none_of(prefixes_, is_it)) return;  // it was deleted with its last member
   if (!prefix->blocks.AbandonRow(blocks_)) GiveUp(prefix);
 }
 
@@ -167,8 +167,8 @@ void SharedPrefixes::GiveUp(SharedPrefix* prefix) {
     Sequence* member = prefix->members.back();
     const bool last = prefix->members.size() == 1;
     Leave(member);
-    ranks_->RelocateInRound(member);  // by its cached share now: it was not watched meanwhile
-    if (last) return;                 // the prefix is gone
+    ranks_->RelocateInRound(member);  // by its present cached share: members are not watched
+    if (last) return;                 // the prefix has been deleted
   }
 }
 

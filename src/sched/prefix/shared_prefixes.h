@@ -13,8 +13,8 @@
 
 namespace skein {
 
-// The shared prefixes that are being computed, and which sequences continue them. Between steps
-// each may be given up for blocks. Not thread-safe.
+// The shared prefixes that are being computed, and the sequences that continue them. Between steps,
+// each prefix may be given up for its blocks. Not thread-safe.
 class SharedPrefixes {
  public:
   SharedPrefixes(const SchedulerContext& context, Ranks* ranks);
@@ -22,31 +22,33 @@ class SharedPrefixes {
   // Lets `head` continue an existing shared prefix that is longer than its cached prefix.
   void JoinExisting(Sequence* head);
   // Makes a shared prefix of the tokens that `head` and its peers have in common, if that saves
-  // tokens. It needs free blocks for the prefix, for `num_blocks` of the head and for `reserve()`.
-  // `reserve` is called only if a prefix can be made.
+  // tokens. There must be free blocks for the prefix, for `num_blocks` blocks of the head and for
+  // `reserve()`. `reserve` is called only if a prefix can be made.
   void Form(Sequence* head, int32_t num_blocks, const std::function<int32_t()>& reserve);
-  // Gives `sequence` the blocks of its prefix and those of `hold` behind them. Returns false,
-  // having changed nothing, when that would leave fewer than `num_reserved` blocks available.
+  // Gives `sequence` the blocks of its prefix, and behind them the blocks of `hold`. Returns false,
+  // and changes nothing, if fewer than `num_reserved` blocks would remain available.
   bool Attach(Sequence* sequence, const SequenceBlocks::Hold& hold, int32_t num_reserved);
-  // Takes the sequence off its prefix, if it has one; a prefix without members goes.
+  // Removes the sequence from its prefix, if it has one. A prefix without members is deleted.
   void Leave(Sequence* sequence);
 
-  // Prepares a row of the prefix's next `num_tokens` tokens. False: no state is available for it.
+  // Prepares a row of the prefix's next `num_tokens` tokens. Returns false if no state is available
+  // for the row.
   bool BeginRow(SharedPrefix* prefix, int32_t num_tokens);
-  // The row's tokens of a prefix are computed.
+  // A row of a prefix has been computed.
   void Complete(const StepRow& row);
-  // Notes which prefixes the suspended steps and the rows `current` depend on.
+  // Marks the prefixes on which the suspended steps and the rows `current` depend.
   void Mark(std::span<const Step> suspended, std::span<const StepRow> current);
-  // The next row's tokens will not be computed. The prefix, which may be gone, is given up if its
-  // state is lost. REQUIRES: no step depends on it, and no member holds its blocks.
+  // The prefix's next row will not be computed. The prefix, which may have been deleted, is given
+  // up if its state is lost. REQUIRES: no step depends on the prefix, and no member holds its
+  // blocks.
   void Abandon(SharedPrefix* prefix);
-  // Forgets prefixes that nothing depends on.
+  // Forgets prefixes on which nothing depends.
   void Sweep();
 
-  // Gives up the youngest prefix but `except` on which no step depends. Returns false if there is
-  // none.
+  // Gives up the youngest prefix, other than `except`, on which no step depends. Returns false if
+  // there is none.
   bool Reclaim(const SharedPrefix* except);
-  // Blocks of all prefixes; blocks of those that Reclaim may give up.
+  // The number of blocks of all prefixes, and of the prefixes that Reclaim may give up.
   int32_t NumBlocks() const;
   int32_t NumReclaimableBlocks() const;
 

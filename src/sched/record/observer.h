@@ -10,18 +10,19 @@
 
 namespace skein {
 
-// Sees every event of a scheduler, in order: enough to replay it. Called on the scheduler's thread
-// from inside its functions; must not call back into it. References are valid during the call. An
-// observer overrides only the events that it needs.
+// Sees every event of a scheduler, in order: enough to replay the scheduler's decisions. Called on
+// the scheduler's thread from inside its functions; must not call back into the scheduler.
+// References are valid during the call. An observer overrides only the events that it needs.
 class SchedulerObserver {
  public:
   virtual ~SchedulerObserver() = default;
 
   virtual void OnStart(const SchedulerConfig& /*config*/) {}
-  // Not null: it hears of the prefix cache's blocks. At most one observer has a listener.
+  // The listener that is told which blocks enter and leave the prefix cache; null: none. At most
+  // one observer may have a listener.
   virtual BlockListener* block_listener() { return nullptr; }
   virtual void OnArrive(RequestId /*id*/, const Request& /*request*/, TimeUs /*now_us*/) {}
-  // `sample` < 0: all of the request.
+  // `sample` < 0: all samples of the request.
   virtual void OnCancel(RequestId /*id*/, int32_t /*sample*/, TimeUs /*now_us*/) {}
   // Not called for rounds that found nothing to do. Iterations count from 0.
   virtual void OnPlan(int64_t /*iteration*/, const StepPlan& /*plan*/, TimeUs /*now_us*/) {}

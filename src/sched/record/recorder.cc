@@ -14,7 +14,7 @@
 namespace skein {
 namespace {
 
-// `values` as a JSON array, each written by `write(value)`.
+// Writes `values` as a JSON array, each value by `write(value)`.
 template <typename Range, typename Write>
 std::string Array(const Range& values, const Write& write) {
   std::string text = "[";

@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-// R3, its second further sample R3.2, or the second shared prefix T1.
+// The name of a sequence: R3, its second further sample R3.2, or the second shared prefix T1.
 std::string Name(SequenceId sequence) {
   if (RequestOf(sequence) >= kFirstSharedPrefixId) {
     return fmt::format("T{}", RequestOf(sequence) - kFirstSharedPrefixId);

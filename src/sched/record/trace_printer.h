@@ -6,11 +6,12 @@
 
 namespace skein {
 
-// One line per scheduler iteration for people: which request, which tokens, prefill or decode.
+// For people: one line per scheduler iteration, with requests, tokens, prefill and decode.
 //
 //   iteration 3: decode R0@72 R1@6 | prefill R2[50,79) R3[0,8)
 //
-// @ is the position of the one token computed; a request's further samples are R0.1, R0.2.
+// The number behind @ is the position of the one token computed. A request's further samples are
+// R0.1, R0.2.
 class TracePrinter final : public SchedulerObserver {
  public:
   // `out` outlives the printer.

@@ -12,30 +12,30 @@
 
 namespace skein {
 
-// The requests that there are, and which of their sequences run and which wait, each in the order
-// of its keys. Not thread-safe.
+// All requests, and their running and waiting sequences, each in the order of the keys. Not
+// thread-safe.
 class RequestTable {
  public:
   using Requests = std::unordered_map<RequestId, std::unique_ptr<RequestRecord>>;
 
-  // REQUIRES: its id is new.
+  // REQUIRES: the request's id is new.
   void Add(std::unique_ptr<RequestRecord> request);
-  // Null: the request is unknown.
+  // Returns null if the request is unknown.
   RequestRecord* Find(RequestId id);
   const Requests& requests() const { return requests_; }
   bool empty() const { return requests_.empty(); }
   uint64_t num_arrivals() const { return num_arrivals_; }
 
-  // The sequences that have been admitted, by key: the last is the first to be preempted.
+  // The admitted sequences, by key: the last one is preempted first.
   const std::vector<Sequence*>& running() const { return running_; }
   void InsertRunning(Sequence* sequence);
-  // REQUIRES: it is there.
+  // REQUIRES: the sequence is in running().
   void EraseRunning(Sequence* sequence);
 
   WaitingSets& waiting() { return waiting_; }
   const WaitingSets& waiting() const { return waiting_; }
 
-  // The last sample of the request has ended: ForgetEnded may forget it.
+  // Tells that the last sample of the request has ended: ForgetEnded may forget the request.
   void NoteEnded(RequestId id);
   void EraseEndedRunning();
   // Forgets requests that have ended and are in no step.
@@ -43,7 +43,7 @@ class RequestTable {
 
   int32_t NumRunningRequests() const;
   int32_t NumLiveRequests() const { return static_cast<int32_t>(requests_.size() - ended_.size()); }
-  // Sets running_adapters and waiting_adapters. O(running).
+  // Sets running_adapters and waiting_adapters of `stats`. O(running).
   void AddAdapters(EngineStats* stats) const;
   // Aborts unless states and sets agree. O(sequences * running).
   void CheckIntegrity() const;
@@ -51,14 +51,15 @@ class RequestTable {
  private:
   static constexpr int32_t kAdaptersShown = 64;  // the bits of EngineStats
 
-  // Null: the base model, or an adapter behind those that are shown.
+  // The request's entry in num_live_of_adapter_. Null for the base model, or an adapter whose
+  // number is too large to be shown.
   int32_t* NumLiveOf(const RequestRecord& request);
 
   Requests requests_;
   WaitingSets waiting_;
   std::vector<Sequence*> running_;
   std::vector<RequestId> ended_;
-  // [adapter id - 1]: its requests that have not ended.
+  // [adapter id - 1]: the adapter's requests that have not ended.
   std::array<int32_t, kAdaptersShown> num_live_of_adapter_{};
   uint64_t num_arrivals_ = 0;
 };

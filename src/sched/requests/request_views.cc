@@ -8,7 +8,7 @@ namespace {
 
 using State = RequestView::State;
 
-// The order of the list: running ones, suspended ones, waiting ones.
+// The order of the list: running requests, suspended ones, waiting ones.
 int PlaceOf(State state) {
   return state == State::kRunning ? 0 : state == State::kSuspended ? 1 : 2;
 }

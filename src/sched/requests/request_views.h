@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// Fills the requests of `view` and their counts. O(requests, sorted).
+// Fills in the requests of `view` and their counts. O(n log n) for n requests.
 void AddRequestViews(const RequestTable& table, const std::vector<Step>& suspended, TimeUs now_us,
                      EngineView* view);
 

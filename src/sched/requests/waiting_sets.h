@@ -9,9 +9,9 @@
 namespace skein {
 
 // The sequences that wait, in four sets. OneShot requests and requests that want decode slots are
-// two classes. Each class has a set of new sequences and one of preempted sequences, which go
-// before all new ones. Each set is in the order of its keys; the heads of both classes compete by
-// key. O(log waiting) per change. Not thread-safe.
+// two classes. Each class has a set of new sequences and a set of preempted sequences; the
+// preempted ones go before all new ones. Each set is ordered by key; the first sequences of both
+// classes compete by key. O(log waiting) per change. Not thread-safe.
 class WaitingSets {
  public:
   void Insert(Sequence* sequence);
@@ -21,11 +21,11 @@ class WaitingSets {
   // REQUIRES: the sequence waits.
   bool Contains(const Sequence& sequence) const;
 
-  // The first by order among the sequences of the wanted classes, or null. While a preempted
-  // sequence waits, no new one of its class goes before it.
+  // The first sequence, in order, of the wanted classes; null: there is none. While a preempted
+  // sequence waits, no new sequence of its class goes before it.
   Sequence* Head(bool want_oneshot, bool want_decode) const;
-  // The first new sequence behind `after` (null: from the beginning) with at most `max_tokens` of
-  // its prompt to be computed. Classes as in Head. O(log waiting).
+  // The first new sequence behind `after` (null: from the beginning) with at most `max_tokens`
+  // prompt tokens to be computed. Classes are as in Head. O(log waiting).
   Sequence* NextFitting(const SequenceKey* after, int32_t max_tokens, bool want_oneshot,
                         bool want_decode) const;
 
@@ -35,9 +35,9 @@ class WaitingSets {
   size_t num_new() const { return oneshot_.fresh.size() + decode_.fresh.size(); }
 
  private:
-  // The earlier of two by key; either may be null.
+  // The earlier of two sequences by key; either may be null.
   static Sequence* Earlier(Sequence* a, Sequence* b);
-  // The one of `sets`, const or not, that the sequence belongs to.
+  // The set of `sets`, const or not, to which the sequence belongs.
   template <typename Sets>
   static auto& SetOf(Sets& sets, const Sequence& sequence);
 
