@@ -75,7 +75,7 @@ TEST(Admission, BlocksOfAnEarlierPromptAreAttached) {
   EXPECT_EQ(parts.stats.prefix_cache_hits, uint64_t{3} * kBlockTokens);
 }
 
-// Two continuations fill the pool, and both need a further block.
+// Two continuations fill the pool, and each needs another block.
 class AdmissionOfDecodes : public ::testing::Test {
  protected:
   AdmissionOfDecodes() : parts_(WithBlocks(4)) {

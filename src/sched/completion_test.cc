@@ -18,7 +18,7 @@ using testing::PromptOf;
 using testing::SchedulerParts;
 using ::testing::SizeIs;
 
-// A decode step of all that run, whose draws are `tokens`.
+// Runs a decode step of all running sequences, whose draws are `tokens`.
 void Decode(SchedulerParts* parts, const std::vector<TokenId>& tokens) {
   parts->BeginRound();
   parts->builder.AddDecodes(true);
@@ -143,7 +143,7 @@ TEST(Completion, ACancelledRequestKeepsItsBlocksUntilItsStepEnds) {
   parts.BeginStep();
   parts.completion.CancelSample(sequence->request, 0, parts.now_us);
   EXPECT_EQ(parts.admission.NumFreeSlots(), 4);
-  EXPECT_EQ(parts.blocks.num_referenced(), 2);  // the step still writes to them
+  EXPECT_EQ(parts.blocks.num_referenced(), 2);  // the step still writes to these blocks
   parts.completion.TakeOutputs();
   parts.EndStep({5});
   EXPECT_EQ(parts.blocks.num_referenced(), 0);

@@ -26,7 +26,7 @@ std::vector<CostSample> Samples(const CostFit& truth, double noise) {
 }
 
 TEST(CostModel, WorkCountsThePairsOfTheCausalMask) {
-  const StepWork work = WorkOf(3, 10);  // tokens that see 11, 12 and 13
+  const StepWork work = WorkOf(3, 10);  // tokens that attend to 11, 12 and 13 tokens
   EXPECT_EQ(work.num_tokens, 3);
   EXPECT_EQ(work.num_pairs, 36);
   EXPECT_EQ(work.num_rows, 1);
@@ -80,7 +80,7 @@ TEST(CostModel, ANewVersionBeginsWithDriftNotWithNoise) {
   EXPECT_EQ(model.fit(), kTruth);
   for (int i = 0; i < 1000; ++i) observe(2.0);
   EXPECT_GE(model.version(), 1);
-  EXPECT_LE(model.version(), 20);  // steps of 5 % at least
+  EXPECT_LE(model.version(), 20);  // each version differs by at least 5 %
   const double predicted = model.PredictUs(WorkOf(1000, 0)) / PredictUs(kTruth, WorkOf(1000, 0));
   EXPECT_NEAR(predicted * model.drift(), 2.0, 0.06);
   const int64_t version = model.version();
@@ -88,8 +88,7 @@ TEST(CostModel, ANewVersionBeginsWithDriftNotWithNoise) {
   EXPECT_EQ(model.version(), version);
 }
 
-// Without measurements, a kind of step must not be predicted to take more or less time than it
-// does.
+// A kind of step without measurements must not be predicted to take more or less time than it does.
 TEST(CostModel, AMixedStepIsTakenForAPrefillUntilOneIsMeasured) {
   CostModel model(kTruth);
   const StepWork work = WorkOf(100, 50);

@@ -23,8 +23,8 @@ using testing::RunStep;
 
 constexpr TimeUs kPatienceUs = 1000;
 
-// Last come, first served; but a request that has waited for kPatienceUs goes before all others,
-// the latest of these first.
+// Last come, first served. But a request that has waited for kPatienceUs goes before all others;
+// among several of these, the latest goes first.
 class LifoOrder final : public OrderPolicy {
  public:
   Ranking RankArrival(const OrderView& view, TimeUs now_us) override {
@@ -76,7 +76,7 @@ class OwnPolicies : public ::testing::Test {
   Scheduler& Make() {
     return scheduler_.emplace(config_, std::vector<SchedulerObserver*>{}, lists_);
   }
-  // The requests of the next step, which takes a microsecond.
+  // Runs the next step, which takes a microsecond; returns its requests.
   std::vector<RequestId> Next() { return RunStep(&*scheduler_, &now_us_, 1); }
 
   SchedulerConfig config_;
@@ -92,7 +92,7 @@ TEST_F(OwnPolicies, AnOrderRanksByArrivalAndByTheClock) {
   scheduler.Arrive(1, MakeRequest({"a"}), 0);
   scheduler.Arrive(2, MakeRequest({"b"}), 10);
   scheduler.Arrive(3, MakeRequest({"c"}), 995);
-  EXPECT_EQ(scheduler.NextRoundUs(), 1000);  // the first becomes impatient
+  EXPECT_EQ(scheduler.NextRoundUs(), 1000);  // then the first request becomes impatient
   now_us_ = 998;
   EXPECT_THAT(Next(), ElementsAre(3));
   scheduler.Arrive(4, MakeRequest({"d"}), 999);
@@ -109,18 +109,18 @@ TEST_F(OwnPolicies, ABatchingRuleSaysWhatSharesAStep) {
   config_.policies.batching = kPairs;
   lists_.batchings = kOwnBatchings;
   Scheduler& scheduler = Make();
-  const int num_blocks[] = {2, 1, 5, 3, 1};  // the last comes first
+  const int num_blocks[] = {2, 1, 5, 3, 1};  // the last request goes first
   for (int i = 0; i < 5; ++i) {
     scheduler.Arrive(i + 1, MakeRequest({Repeated(num_blocks[i], static_cast<char>('a' + i))}), i);
   }
   now_us_ = 10;
-  EXPECT_THAT(Next(), ElementsAre(5, 2));  // past the longer 4 and 3
+  EXPECT_THAT(Next(), ElementsAre(5, 2));  // passes the longer prompts 4 and 3
   EXPECT_THAT(Next(), ElementsAre(4, 1));
   EXPECT_THAT(Next(), ElementsAre(3));
   EXPECT_TRUE(scheduler.empty());
 }
 
-// Policies outside the built-in lists need no profile unless they say so.
+// Policies outside the built-in lists need no profile run unless they say so.
 TEST_F(OwnPolicies, AreAskedWhetherTheyNeedCosts) {
   EXPECT_FALSE(NeedsCosts(config_));
   config_.policies.batching = Batching::kSloAware;

@@ -1,4 +1,4 @@
-// Retention: the blocks that OneShot requests hold, and those that they leave in the cache.
+// Retention: the blocks that OneShot requests hold, and the blocks that they leave in the cache.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ Request MakeRequest(int32_t prompt_len, int32_t max_tokens = 1, TokenId first_to
 
 class RetentionTest : public ::testing::Test {
  protected:
-  // The next step, which must be of OneShot rows alone.
+  // Plans the next step, which must have OneShot rows alone.
   const std::vector<PlanRow>& Rows(Scheduler& scheduler) {
     const StepPlan* plan = scheduler.Plan(++now_us_);
     scheduler.CheckIntegrity();
@@ -85,7 +85,8 @@ TEST_F(RetentionTest, PrefixKeepsTheLongestLeadingPartThatFits) {
   EXPECT_EQ(again[0].tokens.size(), 182u);
   EXPECT_EQ(again[0].block_table.size(), 4u);
   Complete(scheduler, 1);
-  // Another prompt keeps only its three full blocks; they evict the last ones of the first prompt.
+  // Another prompt keeps only its three full blocks. They evict the last blocks of the first
+  // prompt.
   scheduler.Arrive(3, MakeRequest(100, 1, 2), 0);
   EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 3u);
   Complete(scheduler, 1);
@@ -102,12 +103,13 @@ TEST_F(RetentionTest, ValueEvictsOnlyForWhatOthersShare) {
   scheduler.Arrive(1, MakeRequest(200), 0);
   EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 6u);
   Complete(scheduler, 1);
-  // The second shares nothing, so it keeps only the free blocks.
+  // The second prompt shares nothing, so it keeps only as many blocks as are free.
   scheduler.Arrive(2, MakeRequest(300, 1, 2), 0);
   EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 2u);
   Complete(scheduler, 1);
   EXPECT_EQ(scheduler.Stats().kv_blocks_cached, 8);
-  // A third like it finds two blocks and shares five: three blocks of the first prompt are evicted.
+  // A third prompt like the second finds two blocks and shares five. Three blocks of the first
+  // prompt are evicted.
   Request third = MakeRequest(300, 1, 2);
   third.prompt[160] = 7;
   scheduler.Arrive(3, third, 0);
@@ -127,7 +129,8 @@ TEST_F(RetentionTest, ValueCountsWhoIsStillWaiting) {
   scheduler.Arrive(1, MakeRequest(300), 0);
   EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 4u);
   Complete(scheduler, 1);
-  // Both wait: the first of them already evicts blocks for the prefix that the other will attach.
+  // Both requests wait. The first one already evicts blocks for the prefix that the second one will
+  // attach.
   scheduler.Arrive(2, MakeRequest(100, 1, 2), 0);
   scheduler.Arrive(3, MakeRequest(100, 1, 2), 0);
   EXPECT_EQ(Rows(scheduler)[0].block_table.size(), 3u);

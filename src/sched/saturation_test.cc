@@ -1,4 +1,4 @@
-// Batching `saturate`: prompts that fill the device one at a time, short ones together.
+// Batching `saturate`: prompts that fill the device run one at a time, short prompts run together.
 
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ EngineConfig Config() {
   return config;
 }
 
-// The requests of each step, for prompts that arrive at once.
+// The requests of each step, for prompts that arrive at the same time.
 std::vector<std::vector<RequestId>> Steps(const EngineConfig& config,
                                           const std::vector<Letters>& prompts) {
   Scheduler scheduler(MakeSchedulerConfig(config).value());

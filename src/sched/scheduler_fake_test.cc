@@ -1,5 +1,5 @@
-// The scheduler against the fake executor: random configurations and loads must give every request
-// the tokens it has alone.
+// The scheduler with the fake executor: under random configurations and loads, every request must
+// get the tokens that it gets alone.
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,7 @@
 namespace skein {
 namespace {
 
-// A load takes ten times as long under a sanitizer, and any load shows the errors that it looks
-// for.
+// A load takes ten times as long under a sanitizer, and a sanitizer finds its errors in any load.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kNumLoads = 300;
 #else
@@ -30,7 +29,7 @@ TEST(SchedulerWithFakeExecutor, EveryRequestHasTheTokensItHasAlone) {
     sum.suspended += counts.suspended;
     sum.dropped += counts.dropped;
   }
-  // The loads really run out of blocks, share prefixes and wait for them, and stop steps.
+  // Makes sure that the loads run out of blocks, share prefixes, wait for prefixes, and stop steps.
   EXPECT_GT(sum.suspended, kNumLoads / 20);
   EXPECT_GT(sum.dropped, kNumLoads / 100);
   EXPECT_GT(sum.preemptions, kNumLoads / 2);

@@ -43,7 +43,7 @@ class Driver {
   explicit Driver(const EngineConfig& config)
       : scheduler(MakeSchedulerConfig(config).value(), {&printer}) {}
 
-  // Plans, completes and collects; false when there was nothing to do.
+  // Plans and completes a step, and collects its outputs. Returns false if there was nothing to do.
   bool Step() {
     const StepPlan* plan = scheduler.Plan(++now_us);
     scheduler.CheckIntegrity();
@@ -116,7 +116,7 @@ class Driver {
 };
 
 // The published trace of nano-vLLM packs chunks into the budget but keeps prefill and decode apart;
-// ours carries both in one step.
+// our step has both.
 TEST(Scheduler, NanoVllmTraceExample) {
   EngineConfig config = SmallConfig();
   config.scheduler.policies = FindPreset("nano-vllm")->policies;
@@ -144,7 +144,7 @@ void ArriveControl(Driver* driver) {
   }
 }
 
-// A slot is wasted in each decode step between the end of its request and the end of the batch. The
+// A slot is wasted in each decode step after its request has ended and before the batch ends. The
 // first two batches waste 6 * (128 - 24) + (128 - 96) each, the third 3 * (96 - 24).
 TEST(Scheduler, RequestLevelBatchingWastesSlots) {
   for (const int32_t token_budget : {512, 2048}) {
@@ -188,7 +188,8 @@ TEST(Scheduler, OneShotLeavesNoDecodeState) {
   EXPECT_EQ(stats.requests_oneshot, 10u);
   EXPECT_EQ(stats.requests_decode, 0u);
   EXPECT_EQ(stats.kv_blocks_used, 0);
-  EXPECT_EQ(stats.kv_blocks_cached, 10);  // one full block each; the partial tails are free
+  EXPECT_EQ(stats.kv_blocks_cached, 10);  // one full block of each; the partial last blocks are
+                                          // free
   EXPECT_EQ(stats.steps_decode, 0u);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(driver.num_tokens[i], i % 2);
 }
@@ -220,7 +221,7 @@ TEST(Scheduler, AWholeChoiceEndsASample) {
     EXPECT_EQ(driver.finish[0], FinishReason::kStop);
     EXPECT_EQ(driver.num_tokens[1], 6);
     EXPECT_EQ(driver.finish[1], FinishReason::kStop);
-    // 7 7 7 is no choice of the last request, so it does not end there.
+    // 7 7 7 is no choice of the last request, so the request does not end there.
     EXPECT_EQ(driver.num_tokens[2], 20);
     EXPECT_EQ(driver.finish[2], FinishReason::kLength);
   }
@@ -253,7 +254,7 @@ TEST(Scheduler, PlansAreTyped) {
   EXPECT_EQ(driver.scheduler.Stats().steps_mixed, 1u);
   driver.Step();
   EXPECT_EQ(driver.scheduler.Stats().steps_decode, 1u);
-  driver.scheduler.Arrive(3, MakeRequest(150, 1, 5), 0);  // two chunks beside the decode
+  driver.scheduler.Arrive(3, MakeRequest(150, 1, 5), 0);  // in two chunks, beside the decode
   driver.Step();
   driver.Step();
   EXPECT_EQ(driver.scheduler.Stats().steps_mixed, 3u);
@@ -301,7 +302,7 @@ TEST(Scheduler, CachedPrefixesAreNotComputedAgain) {
   driver.Step();
   driver.scheduler.Arrive(1, MakeRequest(128, 1), 0);
   driver.Step();
-  // The last token is always computed, hence with its block.
+  // The last token is always computed, and with it all tokens of its block.
   EXPECT_EQ(driver.Lines()[1], "iteration 1: prefill R1[96,128)");
   EXPECT_EQ(driver.last.cached_tokens, 96);
   EXPECT_EQ(driver.scheduler.Stats().prefix_cache_hits, 96u);
@@ -331,7 +332,7 @@ TEST(Scheduler, SamplesShareThePromptAndCopyItsTail) {
   request.generate().num_samples = 3;
   driver.scheduler.Arrive(0, request, 0);
   driver.Step();
-  EXPECT_EQ(driver.scheduler.Stats().kv_blocks_used, 4);  // 1 shared, 3 tails
+  EXPECT_EQ(driver.scheduler.Stats().kv_blocks_used, 4);  // 1 shared block, 3 blocks with the tails
   const StepPlan* plan = driver.scheduler.Plan(0);
   const auto& decode = std::get<DecodePlan>(*plan);
   ASSERT_EQ(decode.copies.size(), 2u);
@@ -353,7 +354,7 @@ TEST(Scheduler, PreemptsTheYoungestAndPutsItFirstInLine) {
   driver.scheduler.Arrive(0, MakeRequest(60, 20, 2), 0);
   driver.scheduler.Arrive(1, MakeRequest(4, 60, 3), 0);
   driver.scheduler.Arrive(2, MakeRequest(4, 60, 4), 0);
-  driver.scheduler.Arrive(3, MakeRequest(4, 4, 5), 0);  // waits for a block
+  driver.scheduler.Arrive(3, MakeRequest(4, 4, 5), 0);  // waits for a free block
   driver.RunAll();
   EXPECT_GE(driver.scheduler.Stats().num_preemptions, 1u);
   const std::string trace = driver.trace.str();
@@ -369,10 +370,10 @@ TEST(Scheduler, AdmittingNeverEvictsARunningDecode) {
   config.scheduler.num_kv_blocks = 5;
   config.scheduler.max_model_len = 128;
   Driver driver(config);
-  driver.scheduler.Arrive(0, MakeRequest(40, 24, 2), 0);  // two blocks each, to the end
+  driver.scheduler.Arrive(0, MakeRequest(40, 24, 2), 0);  // needs two blocks, to the end
   driver.scheduler.Arrive(1, MakeRequest(40, 24, 3), 0);
   while (driver.num_tokens[1] < 2) ASSERT_TRUE(driver.Step());
-  driver.scheduler.Arrive(2, MakeRequest(40, 1, 4), 0);  // of both classes; one block is free
+  driver.scheduler.Arrive(2, MakeRequest(40, 1, 4), 0);  // both classes wait; one block is free
   driver.scheduler.Arrive(3, MakeRequest(40, 4, 5), 0);
   driver.scheduler.Arrive(4, MakeRequest(40, 4, 6), 0);
   driver.scheduler.Arrive(5, MakeRequest(4, 1, 7), 0);
@@ -409,12 +410,12 @@ TEST(Scheduler, CancellingFreesBlocksWithinAStep) {
   Driver driver(config);
   driver.scheduler.Arrive(0, MakeRequest(100, 20), 0);
   driver.scheduler.Arrive(1, MakeRequest(100, 20), 0);
-  driver.scheduler.Cancel(1, 0);  // waiting
+  driver.scheduler.Cancel(1, 0);  // request 1 waits
   EXPECT_EQ(driver.scheduler.Stats().num_requests_waiting, 1);
   driver.Step();
-  EXPECT_EQ(driver.scheduler.Stats().kv_blocks_used, 4);  // prefilling
+  EXPECT_EQ(driver.scheduler.Stats().kv_blocks_used, 4);  // the blocks of the prefilling request
   const StepPlan* plan = driver.scheduler.Plan(0);
-  driver.scheduler.Cancel(0, 0);  // in the step
+  driver.scheduler.Cancel(0, 0);  // request 0 is in the step
   EXPECT_EQ(driver.scheduler.Stats().kv_blocks_used, 4);
   driver.Finish(*plan);
   EXPECT_EQ(driver.scheduler.Stats().kv_blocks_used, 0);
@@ -483,12 +484,12 @@ TEST(Scheduler, PromptLogprobsComeInPiecesOnce) {
   request.prompt_logprobs = PromptLogprobsSpec{.num_top = 2};
   driver.scheduler.Arrive(0, request, 0);
   driver.Step();
-  EXPECT_EQ(driver.logprob_positions[0], Positions(1, 65));  // the token after the chunk too
+  EXPECT_EQ(driver.logprob_positions[0], Positions(1, 65));  // also the token after the chunk
   EXPECT_EQ(driver.num_tokens[0], 0);
   driver.RunAll();
   EXPECT_EQ(driver.logprob_positions[0], Positions(1, 100));
   EXPECT_EQ(driver.num_tokens[0], 15);
-  // It is computed even though its KV blocks are in the cache.
+  // The prompt is computed, even though its KV blocks are in the cache.
   driver.scheduler.Arrive(1, request, 0);
   driver.RunAll();
   EXPECT_EQ(driver.logprob_positions[1], Positions(1, 100));
@@ -501,7 +502,8 @@ TEST(Scheduler, WhatLiesBeforeTheFirstLogprobMayBeCached) {
   Driver driver(config);
   driver.scheduler.Arrive(0, MakeRequest(128, 1), 0);
   driver.RunAll();
-  // start, and the tokens that may come from the cache: full blocks before position start - 1.
+  // Pairs of `start` and the number of tokens that may come from the cache: full blocks before
+  // position start - 1.
   const std::pair<int32_t, int32_t> cases[] = {{0, 0},   {32, 0},  {33, 32},
                                                {64, 32}, {65, 64}, {127, 96}};
   RequestId id = 0;
@@ -524,7 +526,7 @@ TEST(Scheduler, APreemptedPromptDoesNotDeliverTwice) {
   config.scheduler.prefix_caching = false;
   config.scheduler.max_num_batched_tokens = 40;
   Driver driver(config);
-  driver.scheduler.Arrive(0, MakeRequest(31, 60, 2), 0);  // grows while the other is prefilled
+  driver.scheduler.Arrive(0, MakeRequest(31, 60, 2), 0);  // grows while request 1 is prefilled
   Request request = MakeRequest(100, 1, 3);
   request.prompt_logprobs = PromptLogprobsSpec{};
   driver.Step();
@@ -550,7 +552,7 @@ TEST(Scheduler, WholePromptsAreNotCutAndTakeNothingFromTheCache) {
   EXPECT_EQ(lines[1], "iteration 1: prefill R1[0,40)");
   EXPECT_EQ(lines[2], "iteration 2: prefill R2[0,40) R3[32,40)");
   const SchedulerConfig scheduler_config = MakeSchedulerConfig(config).value();
-  EXPECT_EQ(scheduler_config.max_whole_prompt_len, 60);  // 4 decodes find room beside
+  EXPECT_EQ(scheduler_config.max_whole_prompt_len, 60);  // leaves room for 4 decodes
   EXPECT_TRUE(Scheduler::CheckFits(scheduler_config, MakeRead(60, EmbedSpec{})).ok());
   const Status refused = Scheduler::CheckFits(scheduler_config, MakeRead(61, EmbedSpec{}));
   EXPECT_EQ(refused.param(), "prompt");

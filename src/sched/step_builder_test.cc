@@ -18,7 +18,7 @@ using testing::PartsConfig;
 using testing::PromptOf;
 using testing::SchedulerParts;
 
-// The sequences of rows and their tokens.
+// The sequences of the rows, with their numbers of tokens.
 std::vector<std::pair<Sequence*, int32_t>> Rows(const std::vector<StepRow>& rows) {
   std::vector<std::pair<Sequence*, int32_t>> pairs;
   for (const StepRow& row : rows) pairs.emplace_back(row.sequence, row.num_tokens);
@@ -95,7 +95,7 @@ TEST(StepBuilder, ThePartThatADecisionReadsIsNotCut) {
   EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(decision, 120)));
   parts.BeginStep();
   parts.EndStep({});
-  // It goes on even where the step is meant to be shorter.
+  // The prompt goes on, even if the step is limited to fewer tokens.
   parts.BeginRound();
   parts.builder.LimitTokens(10);
   parts.builder.AddPrompts();

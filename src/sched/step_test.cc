@@ -32,11 +32,11 @@ TEST_F(StepTest, ClocksCountRunningAndSuspendedTime) {
   step.Resume(170);
   EXPECT_EQ(step.RanUs(175), 35);
   step.Suspend(180);
-  EXPECT_EQ(step.SuspendedUs(181), 41);  // 40 before
+  EXPECT_EQ(step.SuspendedUs(181), 41);  // 40 from the earlier suspension
   EXPECT_EQ(step.ran_us, 40);
 }
 
-// Executors point into the plans of a suspended step.
+// Executors point into the plans of a suspended step, so the plans must not move.
 TEST_F(StepTest, AMovedStepKeepsItsPlansWhereTheyAre) {
   Step step;
   step.Begin(0);

@@ -12,7 +12,8 @@ using testing::RunStep;
 
 constexpr CostFit kStepFit = {.step_us = 500, .token_us = 10, .pair_us = 0.001, .row_us = 3};
 
-// The number of requests in the first step, where one of 96 tokens heads nine equal ones.
+// The number of requests in the first step, if ten requests of 96 tokens wait and the first one has
+// a deadline of `head_slo_us`.
 size_t StepSize(TimeUs head_slo_us, const CostFit& fit = kStepFit) {
   EngineConfig config;
   config.scheduler.policies = FindPreset("auto")->policies;
@@ -49,8 +50,8 @@ TEST(AutoBatch, ADeadlineThatCanBeMetLimitsTheStep) {
   EXPECT_EQ(StepSize(10'000'000), 9u);
 }
 
-// A request that is late behind all others heads a step of its own part: nothing is gained by a
-// small one.
+// The first request of the step is late already, so it is ranked behind all others. A small step
+// would gain nothing.
 TEST(AutoBatch, ALateHeadLimitsNothing) { EXPECT_EQ(StepSize(1), 9u); }
 
 TEST(AutoBatch, WithoutACostModelTheTokenBudgetIsFilled) { EXPECT_EQ(StepSize(0, {}), 10u); }

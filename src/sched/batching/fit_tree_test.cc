@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-// The sequences are named by their addresses alone.
+// Only the addresses of the sequences are used.
 TEST(FitTree, AnswersWhatAScanAnswers) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(seed);

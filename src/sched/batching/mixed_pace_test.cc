@@ -13,7 +13,7 @@ TEST(MixedPace, AsManyTokensAsTheTimeAllows) {
   EXPECT_EQ(pace.PromptTokens(), std::nullopt);  // no bound
   pace.set_bound_us(100'000);
   EXPECT_EQ(pace.PromptTokens(), 200);
-  for (int step = 0; step < 40; ++step) pace.Observe(100, 25'000);  // twice as fast
+  for (int step = 0; step < 40; ++step) pace.Observe(100, 25'000);  // half the time per token
   EXPECT_NEAR(static_cast<double>(*pace.PromptTokens()), 400, 4);
   for (int step = 0; step < 40; ++step) pace.Observe(100, 1'000'000);
   EXPECT_EQ(pace.PromptTokens(), MixedPace::kMinTokens);
@@ -62,7 +62,7 @@ TEST(MixedPace, ADecodeDoesNotWaitForFullSteps) {
     EXPECT_NEAR(static_cast<double>(NumPromptTokens(*plan)), 200, 1);
     run(100'000);
   }
-  // Without a decode beside it a prompt takes whole steps.
+  // Without a decode in the step, the prompt takes whole steps.
   scheduler.Cancel(1, now_us);
   EXPECT_GT(NumPromptTokens(*scheduler.Plan(now_us)), 1000);
 }

@@ -44,7 +44,7 @@ TEST(MixedSteps, TheLongestChunkThatKeepsTheRate) {
     EXPECT_GE(sharing.step_tokens, chunk);
     if (chunk == 0) continue;
     EXPECT_LE(last_us(chunk), rate_us);
-    // Other prompts follow a complete one as far as the rate and the step's tokens allow.
+    // Other prompts follow a complete prompt as far as the rate and the step's tokens allow.
     const auto with_us = [&](int64_t others) {
       StepWork work = WorkOf(tokens, cached);
       work += WorkOf(others, 0);
@@ -60,7 +60,7 @@ TEST(MixedSteps, TheLongestChunkThatKeepsTheRate) {
     if (chunk == tokens && sharing.step_tokens < most) {
       EXPECT_GT(with_us(others + 1), rate_us);
     }
-    // The sum over its steps, and over further decode steps that the rate needs.
+    // The sum over the mixed steps, and over further decode steps that the rate needs.
     double sum_us = 0;
     int64_t num_steps = 0;
     for (int64_t begin = 0; begin < tokens; begin += chunk, ++num_steps) {
@@ -77,14 +77,14 @@ TEST(MixedSteps, TheLongestChunkThatKeepsTheRate) {
   }
 }
 
-// The number of decode steps is that of the mixed steps, or that of the rate: at most half of the
-// device.
+// The number of decode steps is the number of mixed steps, or the number that the rate needs if
+// that is larger. Decodes take at most half of the device.
 TEST(MixedSteps, BothGiveEachDecodeAsManyTokens) {
   const CostModel cost(kFit);
   const double prefill_us = cost.PredictUs(WorkOf(2000, 0));
   const double decode_us = cost.PredictUs(Decodes(4));
   struct Case {
-    double rate;  // in steps of decodes
+    double rate;  // in times of a decode step
     int num_mixed;
     int num_inserted;
   };
@@ -97,7 +97,7 @@ TEST(MixedSteps, BothGiveEachDecodeAsManyTokens) {
   }
 }
 
-// The measured times of each kind of step decide.
+// The measured times of each kind of step decide which way is taken.
 TEST(MixedSteps, MeasurementsDecide) {
   const auto compare = [](const CostModel& cost) {
     return CompareDecodeSharing(cost, 2000, 0, 8192, Decodes(4), 400'000);

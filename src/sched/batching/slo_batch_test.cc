@@ -1,4 +1,4 @@
-// SLO-aware batching, against the walk of Algorithm 1.
+// SLO-aware batching, compared with the loop of Algorithm 1.
 
 #include "sched/batching/slo_batch.h"
 
@@ -34,7 +34,7 @@ EngineConfig BatchConfig() {
   return config;
 }
 
-// The most urgent waiting request, then in order all that fit.
+// Returns the most urgent waiting request and, in order, all requests that fit beside it.
 std::vector<RequestId> Walk(const CostFit& fit, int32_t token_budget,
                             const std::map<RequestId, Waiting>& waiting, TimeUs now_us) {
   const auto pairs = [](double n) { return n * (n + 1) / 2; };
@@ -85,7 +85,7 @@ TEST(SloBatch, TakesWhatTheWalkTakes) {
                              .slo_us = random.Between(200, 40'000)};
         Request request = MakeRequest(one.letters);
         request.slo_ttft_us = one.slo_us;
-        if (random.OneIn(3)) request.generate().max_tokens = 2;  // of the other class
+        if (random.OneIn(3)) request.generate().max_tokens = 2;  // a Decode-class request
         if (random.OneIn(3)) request.generate().stop_token_ids = {0};
         waiting[next_id] = one;
         scheduler.Arrive(next_id++, std::move(request), now_us);
@@ -114,7 +114,7 @@ TEST(SloBatch, TakesWhatTheWalkTakes) {
       scheduler.Complete(&results, now_us);
       for (const RequestId id : taken) {
         waiting.erase(id);
-        scheduler.Cancel(id, now_us);  // decodes end here
+        scheduler.Cancel(id, now_us);  // decodes are not part of this test
       }
       scheduler.TakeOutputs();
       scheduler.CheckIntegrity();

@@ -7,7 +7,8 @@
 namespace skein {
 namespace {
 
-// Rows in groups of equal size: `shared` tokens of a group, 40 of each row.
+// The rows are in groups of equal size. The rows of a group share `shared` tokens, and each row has
+// 40 of its own.
 DecodeWork Work(double groups, double rows, double shared) {
   return {.num_rows = rows, .asked = rows * (shared + 40), .unique = groups * shared + rows * 40};
 }
@@ -25,8 +26,8 @@ std::vector<DecodeSample> SamplesOf(const DecodeFit& truth) {
   return samples;
 }
 
-// The forms of a device: its cache holds some prefixes, every row reads its own, or a kernel reads
-// shared tokens once and then computes.
+// Three forms of a device: its cache holds some prefixes; every row reads its own keys; or a kernel
+// reads shared tokens once and then computes.
 TEST(FitDecodes, PredictsStepsThatItHasNotSeen) {
   const DecodeFit truths[] = {{.step_us = 17'000,
                                .row_us = 20,
@@ -61,7 +62,7 @@ TEST(FitDecodes, KnowsNothingWithoutSamples) {
 TEST(PredictUs, AStepWithinTheCacheMissesNothing) {
   const DecodeFit fit{.token_us = 1, .cache_tokens = 1000};
   EXPECT_EQ(PredictUs(fit, {.num_rows = 2, .asked = 1500, .unique = 800}), 800);
-  // Half of the 2,000 different tokens fit the cache: half of the 1,000 others are missed.
+  // Half of the 2,000 unique tokens fit the cache, so half of the 1,000 repeated tokens are missed.
   EXPECT_EQ(PredictUs(fit, {.num_rows = 2, .asked = 3000, .unique = 2000}), 2500);
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 TEST(DynamicBatch, MemoryHoldsSoManyOfTheMeanSize) {
   DynamicBatch batch(1000, 500, 0);
-  EXPECT_EQ(batch.MaxRunning(), 500);  // nothing is known
+  EXPECT_EQ(batch.MaxRunning(), 500);  // before any request has ended
   for (int i = 0; i < 10; ++i) batch.ObserveRequest(20);
   EXPECT_EQ(batch.MaxRunning(), 50);
 }
@@ -23,7 +23,7 @@ TEST(DynamicBatch, RequestsOfManySizesNeedAMargin) {
   EXPECT_GT(20 * (limit + 1) + 1.645 * 10 * std::sqrt(limit + 1), 1000);
 }
 
-// Steps of 1 ms and 0.5 ms for each row: 38 rows take 20 ms.
+// Steps take 1 ms, and 0.5 ms for each row: 38 rows take 20 ms.
 TEST(DynamicBatch, FindsTheBatchThatTakesAsLongAsAimedAt) {
   for (const int32_t most : {500, 64}) {
     DynamicBatch batch(1 << 20, most, 20'000);
@@ -48,7 +48,7 @@ TEST(DynamicBatch, StaysInItsBounds) {
   EXPECT_EQ(fast.MaxRunning(), 8);
 }
 
-// A batch that is small for lack of requests is no evidence against a larger one.
+// A batch that is small for lack of requests says nothing about larger batches.
 TEST(DynamicBatch, FewRequestsDoNotLowerTheLimit) {
   DynamicBatch batch(1 << 20, 100, 20'000);
   for (int step = 0; step < 400; ++step) batch.ObserveStep(3, 0, 2500);

@@ -16,7 +16,8 @@ constexpr int32_t kChunk = 32;
 constexpr int32_t kShared = 160;  // chunks
 constexpr int32_t kOutputs = 100;
 
-// A GPU whose cache holds four prefixes of that length, and one that reads shared tokens once.
+// Two GPUs: the cache of the first holds four prefixes of kShared chunks, the second reads shared
+// tokens once.
 constexpr DecodeFit kCached = {
     .step_us = 17'000, .token_us = 0.16, .arithmetic_share = 0.08, .cache_tokens = 24'000};
 constexpr DecodeFit kOnce = {.step_us = 17'000,
@@ -75,7 +76,7 @@ TEST_F(GroupTurnsTest, DoNotBeginWhereNothingIsToBeGained) {
   }
 }
 
-// Nobody waits where all find a slot and few arrive, so a turn would only make requests wait.
+// No request waits if all find a slot and few arrive, so a turn would only make requests wait.
 TEST_F(GroupTurnsTest, DoNotBeginAtALowRate) {
   Make(kCached);
   for (int i = 0; i < 40; ++i) Arrive(i % 8, i * 1'000'000);
@@ -112,11 +113,11 @@ TEST_F(GroupTurnsTest, AnUrgentRequestBeginsATurnAtOnce) {
   EXPECT_TRUE(turns_->Decide(batch_, false, true, 900'000));
 }
 
-// The device gets slower than predicted in turns only: measured steps end them.
+// In turns only, the device becomes slower than predicted: measured steps end the turns.
 TEST_F(GroupTurnsTest, EndWhenMeasuredStepsShowNoGain) {
   Make(kCached);
   for (int i = 0; i < 800; ++i) Arrive(i % 8, i * 1000);
-  for (int i = 0; i < 16; ++i) turns_->ObserveStep(1, batch_, 17'000);  // as predicted, with all
+  for (int i = 0; i < 16; ++i) turns_->ObserveStep(1, batch_, 17'000);  // no turns: as predicted
   ASSERT_TRUE(turns_->Decide(batch_, true, false, 800'000));
   for (const Handle handle :
        std::vector<Handle>(turns_->Opened().begin(), turns_->Opened().end())) {
@@ -128,7 +129,7 @@ TEST_F(GroupTurnsTest, EndWhenMeasuredStepsShowNoGain) {
     turns_->Decide(batch_, false, false, 900'000);
     ++num_steps;
   }
-  EXPECT_LE(num_steps, 20);  // of 1,000 batches: 2 %
+  EXPECT_LE(num_steps, 20);  // 2 % of 1,000 batches
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ TEST(LoadEstimate, FollowsTheLatestArrivals) {
   for (int i = 0; i < 40; ++i) load.NoteArrival(500, 10, 4'000'000 + i * 10'000);
   EXPECT_NEAR(load.ArrivalsPerS(4'390'000), 100, 1);
   EXPECT_NEAR(load.prompt_tokens(), 500, 130);
-  EXPECT_LT(load.ArrivalsPerS(14'000'000), 4);  // none since
+  EXPECT_LT(load.ArrivalsPerS(14'000'000), 4);  // no arrivals since
 }
 
 TEST(LoadEstimate, ManyAtOnceAreAFiniteRate) {
@@ -22,7 +22,7 @@ TEST(LoadEstimate, ManyAtOnceAreAFiniteRate) {
   EXPECT_EQ(load.ArrivalsPerS(5), 31'000);
 }
 
-// Until a request has ended, its budget is what it may take.
+// Until a request has ended, its whole budget is the expected output.
 TEST(LoadEstimate, OutputsAreAShareOfTheBudget) {
   LoadEstimate load;
   for (int i = 0; i < 40; ++i) load.NoteArrival(100, 200, i);

@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// Step by step.
+// Computes the peak step by step.
 double SimulatedPeak(double used, std::vector<GrowingRequest> requests) {
   double peak = used;
   while (!requests.empty()) {

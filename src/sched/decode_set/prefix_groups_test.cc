@@ -47,13 +47,13 @@ class PrefixGroupsTest : public ::testing::Test {
     return requests_.back().get();
   }
 
-  // The ids of the requests that join in one round with `room` free slots.
+  // Runs one round with `room` free slots; returns the ids of the requests that join.
   std::vector<RequestId> Round(int room, TimeUs now_us = 0) {
     std::vector<RequestId> joined;
     for (; room > 0; --room) {
       Sequence* next = groups_->Candidate(now_us);
       if (next == nullptr || !groups_->Approves(now_us)) break;
-      EXPECT_EQ(groups_->Candidate(now_us), next);  // asking again changes nothing
+      EXPECT_EQ(groups_->Candidate(now_us), next);  // a second call changes nothing
       EXPECT_TRUE(groups_->Approves(now_us));
       groups_->Join(next->request, now_us);
       joined.push_back(next->request->id);
@@ -85,10 +85,10 @@ TEST_F(PrefixGroupsTest, TheStopRuleClosesTheSetForARound) {
   EXPECT_THAT(Round(20), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_THAT(Round(20), ElementsAre());
   EXPECT_EQ(groups_->counters().stops, 2u);
-  Enter(0);  // it passes requests without a shared prefix
+  Enter(0);  // passes requests without a shared prefix
   EXPECT_THAT(Round(20), ElementsAre(12));
   for (const int id : {0, 1, 2, 3, 4, 5, 6, 7, 12}) groups_->Leave(requests_[id].get());
-  EXPECT_THAT(Round(20), ElementsAre(8, 9, 10, 11));  // an empty batch always adds
+  EXPECT_THAT(Round(20), ElementsAre(8, 9, 10, 11));  // an empty batch takes any request
 }
 
 TEST_F(PrefixGroupsTest, NobodyWaitsBeyondTheBound) {
@@ -98,7 +98,7 @@ TEST_F(PrefixGroupsTest, NobodyWaitsBeyondTheBound) {
   const RequestRecord* other = Enter(2, 20);
   EXPECT_EQ(Round(20, 100).size(), 8u);
   for (TimeUs now_us = 200; now_us < 1010; now_us += 10) {
-    Enter(0, now_us);  // candidates keep coming
+    Enter(0, now_us);  // further candidates arrive
     EXPECT_EQ(Round(1, now_us).size(), 1u);
     EXPECT_NE(lonely->decode_set_member, -1);
   }
@@ -137,13 +137,13 @@ TEST_F(PrefixGroupsTest, ARoundLooksPastABoundedNumber) {
   EXPECT_THAT(Round(2), ElementsAre(0, 1));
 }
 
-// A request that is not the candidate is set aside: it is not chosen in this round, and no other is
-// passed over.
+// A request that is set aside without being the candidate is not chosen in this round. No other
+// request is passed over for it.
 TEST_F(PrefixGroupsTest, WhoIsSetAsideIsNotChosen) {
   Make(StopRule::kNever, 1000);
   for (int i = 0; i < 3; ++i) Enter(0);
   groups_->SetAside(*requests_[1], 0);
-  groups_->SetAside(*requests_[1], 0);  // again: nothing
+  groups_->SetAside(*requests_[1], 0);  // a second call changes nothing
   groups_->CheckIntegrity();
   EXPECT_EQ(groups_->num_waiting(), 3);
   EXPECT_THAT(Round(5), ElementsAre(0, 2));
@@ -153,7 +153,7 @@ TEST_F(PrefixGroupsTest, WhoIsSetAsideIsNotChosen) {
   Enter(0, 500);
   groups_->SetAside(*requests_[5], 1000);
   EXPECT_EQ(groups_->Candidate(1000)->request->id, 3u);
-  groups_->SetAside(*requests_[4], 1000);  // overdue: no request passes it
+  groups_->SetAside(*requests_[4], 1000);  // overdue: no request passes this one
   EXPECT_EQ(groups_->Candidate(1000), nullptr);
   EXPECT_THAT(Round(5, 1000), ElementsAre());
   EXPECT_THAT(Round(5, 1000), ElementsAre(3, 4, 5));
@@ -164,10 +164,10 @@ TEST_F(PrefixGroupsTest, WhoFindsNoRoomIsPassedByNobodyLessUrgent) {
   for (const int32_t priority : {1, 0, 0, 1}) Enter(0, 0, priority);
   EXPECT_EQ(groups_->Candidate(0)->request->id, 1u);
   EXPECT_TRUE(groups_->PassOver(0));
-  EXPECT_THAT(Round(5), ElementsAre(2));  // of its own priority
+  EXPECT_THAT(Round(5), ElementsAre(2));  // of the same priority
   EXPECT_THAT(Round(1), ElementsAre(1));  // the next round begins anew
   Enter(1, 0, 0);
-  groups_->SetAside(*requests_[4], 0);  // it waits for a row
+  groups_->SetAside(*requests_[4], 0);  // request 4 waits for a row
   EXPECT_THAT(Round(5), ElementsAre(0, 3));
   EXPECT_THAT(Round(5), ElementsAre(4));
 }
@@ -178,12 +178,12 @@ TEST_F(PrefixGroupsTest, PriorityGoesFirst) {
   const RequestRecord* late = Enter(0, 0, 1);
   EXPECT_EQ(Round(1).size(), 1u);
   const RequestRecord* urgent = Enter(1, 5000, 0);
-  // `late` is overdue only within its own priority.
+  // `late` is overdue only among requests of its own priority.
   EXPECT_THAT(Round(1, 5000), ElementsAre(urgent->id));
   EXPECT_THAT(Round(1, 5000), ElementsAre(late->id));
 }
 
-// Each priority has a line of its own, however many others wait longer.
+// Each priority has its own waiting line, however long requests of other priorities wait.
 TEST_F(PrefixGroupsTest, WhoIsOverdueIsSoAmongItsOwn) {
   Make(StopRule::kNever, 1000);
   for (int i = 0; i < 30; ++i) Enter(0, i, 3 - i % 3);  // priorities 3, 2, 1
@@ -191,7 +191,7 @@ TEST_F(PrefixGroupsTest, WhoIsOverdueIsSoAmongItsOwn) {
   Enter(0, 41, 0);
   Enter(0, 42, 0);
   groups_->Join(requests_[29].get(), 50);      // of group 0
-  EXPECT_THAT(Round(1, 60), ElementsAre(31));  // only the others could be overdue
+  EXPECT_THAT(Round(1, 60), ElementsAre(31));  // only other requests could be overdue
   EXPECT_THAT(Round(1, 1040), ElementsAre(30));
   EXPECT_THAT(Round(3, 1042), ElementsAre(32, 2, 5));
   groups_->Leave(requests_[8].get());
@@ -209,12 +209,12 @@ TEST_F(PrefixGroupsTest, AnotherRankCountsFromThenOn) {
   rerank(2, -1);
   EXPECT_EQ(groups_->Candidate(0)->request->id, 2u);
   groups_->PassOver(0);
-  rerank(2, 1);  // passed over, it is not chosen in this round, and in the next one last
+  rerank(2, 1);  // passed over: not chosen in this round, and last in the next
   rerank(3, -1);
   EXPECT_THAT(Round(1), ElementsAre(3));
-  rerank(3, 0);  // it is in the batch
+  rerank(3, 0);  // request 3 is in the batch
   groups_->Leave(requests_[3].get());
-  rerank(3, -1);  // and gone
+  rerank(3, -1);  // request 3 is gone
   EXPECT_THAT(Round(5), ElementsAre(0, 1, 2));
 }
 
@@ -228,7 +228,7 @@ TEST_F(PrefixGroupsTest, StepsWithMuchPrefillTeachNothing) {
   EXPECT_EQ(groups_->learned()->num_batches, 0);
   groups_->ObserveStep(4, 4, 1000);
   EXPECT_EQ(groups_->learned()->num_batches, 1);
-  EXPECT_EQ(groups_->learned()->num_decisions, 3);  // the first was not asked about
+  EXPECT_EQ(groups_->learned()->num_decisions, 3);  // no question was asked about the first
   EXPECT_EQ(groups_->learned()->best_reward, 8000);
 }
 
@@ -247,7 +247,7 @@ TEST_F(PrefixGroupsTest, AYesTeachesNothingWhereNobodyJoins) {
   EXPECT_TRUE(groups_->PassOver(0));
   EXPECT_THAT(Round(1), ElementsAre(2));
   EXPECT_TRUE(groups_->Approves(0));
-  groups_->Join(requests_[3].get(), 0);  // another one, not asked about
+  groups_->Join(requests_[3].get(), 0);  // another request, without a question
   groups_->EndRound();
   groups_->ObserveStep(3, 0, 1000);
   EXPECT_EQ(groups_->learned()->num_decisions, 1);

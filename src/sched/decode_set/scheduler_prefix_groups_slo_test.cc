@@ -1,5 +1,5 @@
-// The decode set `prefix-homogeneous` beside deadlines: SLO-aware batching, preemption and orders
-// by deadline.
+// The decode set `prefix-homogeneous` together with deadlines: SLO-aware batching, preemption and
+// orders by deadline.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,12 +29,12 @@ TEST(SchedulerPrefixGroupsSlo, ABatchTakesAllOfTheGroupThatFit) {
   EngineConfig config = FlowPrefillConfig();
   config.scheduler.deadlines.slo_batch_tokens = 256;
   World world(config);
-  world.Arrive(1, 2);  // the prefix is cached
+  world.Arrive(1, 2);  // puts the prefix into the cache
   while (world.Step()) {
   }
   const RequestId first = world.Arrive(1), large = world.Arrive(1, 20, 8, 10);
   const RequestId second = world.Arrive(1), third = world.Arrive(1);
-  world.Step();  // 32 tokens each, but of the large one 320
+  world.Step();  // 32 tokens of each request, but 320 of the large one
   EXPECT_THAT(world.prefilling, UnorderedElementsAre(first, second, third));
   world.Step();
   EXPECT_THAT(world.prefilling, ElementsAre(large));
@@ -48,7 +48,7 @@ TEST(SchedulerPrefixGroupsSlo, ABatchTakesAllOfTheGroupThatFit) {
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
-// The candidate heads the step. OneShot work before it in the order still joins the step.
+// The candidate is first in the step. OneShot work before it in the order still joins the step.
 TEST(SchedulerPrefixGroupsSlo, ACandidateHidesNoOneShotWork) {
   EngineConfig config = FlowPrefillConfig();
   config.scheduler.max_num_seqs = 2;
@@ -66,13 +66,13 @@ TEST(SchedulerPrefixGroupsSlo, ACandidateHidesNoOneShotWork) {
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
-// A prompt runs. A more urgent request with a prefix of its own arrives, and a less urgent
-// candidate.
+// A prompt runs. Then two requests arrive: a less urgent candidate, and a more urgent request with
+// a prefix of its own.
 TEST(SchedulerPrefixGroupsSlo, ForWhomAStepHasStoppedBegins) {
   World world(FlowPrefillConfig());
   for (int i = 0; i < 3; ++i) world.Arrive(1, 50);
   world.Step();
-  world.Step();  // the first has computed their shared prefix
+  world.Step();  // the first one has computed the shared prefix
   world.now_us += 1000;
   const RequestId prompt = world.Arrive(3, 1, 20);
   world.Plan();
@@ -80,14 +80,14 @@ TEST(SchedulerPrefixGroupsSlo, ForWhomAStepHasStoppedBegins) {
   world.now_us += 1000;
   const RequestId candidate = world.Arrive(1);
   EXPECT_EQ(world.scheduler().Reconsider(world.now_us), StepFate::kGoesOn);
-  world.priority = -6;  // a 64th of the time
+  world.priority = -6;  // with a 64th of the time to its deadline
   const RequestId urgent = world.Arrive(2);
   EXPECT_EQ(world.scheduler().Reconsider(world.now_us), StepFate::kSuspended);
   world.Plan();
   EXPECT_THAT(world.prefilling, ElementsAre(urgent));
   world.Finish();
   world.Plan();
-  EXPECT_THAT(world.prefilling, ElementsAre(prompt));  // goes on
+  EXPECT_THAT(world.prefilling, ElementsAre(prompt));  // its step goes on
   world.Finish();
   world.Step();
   EXPECT_THAT(world.prefilling, ElementsAre(candidate));
@@ -97,7 +97,7 @@ TEST(SchedulerPrefixGroupsSlo, ForWhomAStepHasStoppedBegins) {
   EXPECT_EQ(world.scheduler().Stats().steps_preempted, 1u);
 }
 
-// A request that the stop rule refuses stops no prefill by an earlier arrival.
+// A request that the stop rule refuses stops no prefill merely because it arrived earlier.
 TEST(SchedulerPrefixGroupsSlo, ArrivalAloneStopsNoPrefill) {
   for (const int32_t priority : {0, -1}) {
     EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kHeuristic);
@@ -112,7 +112,7 @@ TEST(SchedulerPrefixGroupsSlo, ArrivalAloneStopsNoPrefill) {
     world.priority = 0;
     const RequestId prompt = world.Arrive(3, 1, 20);
     world.Plan();
-    EXPECT_THAT(world.prefilling, ElementsAre(prompt));  // the foreigner was refused
+    EXPECT_THAT(world.prefilling, ElementsAre(prompt));  // the request of group 2 was refused
     const StepFate fate = world.scheduler().Reconsider(world.now_us);
     EXPECT_EQ(fate, priority == 0 ? StepFate::kGoesOn : StepFate::kSuspended);
     if (fate == StepFate::kSuspended) {
@@ -137,12 +137,12 @@ TEST(SchedulerPrefixGroupsSlo, AnOwnDeadlineGoesBeforeTheGroup) {
       World world(config);
       for (int i = 0; i < 3; ++i) world.Arrive(1, 50);
       world.Step();
-      world.Step();  // the first has computed their shared prefix
+      world.Step();  // the first one has computed the shared prefix
       if (own) world.slo_ttft_us = 100'000;
       const RequestId foreign = world.Arrive(2);
       world.slo_ttft_us.reset();
       const RequestId candidate = world.Arrive(1);
-      world.Step();  // one slot is left
+      world.Step();  // leaves one slot
       EXPECT_THAT(world.prefilling,
                   ElementsAre(own && order != Order::kFcfs ? foreign : candidate));
       while (world.Step()) {
@@ -152,8 +152,8 @@ TEST(SchedulerPrefixGroupsSlo, AnOwnDeadlineGoesBeforeTheGroup) {
   }
 }
 
-// The same holds in a batch. The request waits for a row that computes its prefix and blocks no
-// other.
+// The same holds in a batch. The request waits for a row that computes its prefix, and blocks no
+// other request.
 TEST(SchedulerPrefixGroupsSlo, WithAnOwnDeadlineInABatchAndBehindALeader) {
   EngineConfig config = FlowPrefillConfig();
   config.scheduler.max_num_seqs = 3;

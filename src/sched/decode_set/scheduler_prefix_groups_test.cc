@@ -1,5 +1,4 @@
-// The decode set `prefix-homogeneous` in the scheduler, against the fake executor and a virtual
-// clock.
+// The decode set `prefix-homogeneous` in the scheduler, with the fake executor and a virtual clock.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +22,7 @@ using testing::World;
 TEST(SchedulerPrefixGroups, BatchesAreOfOneGroupWhereFillMixesThem) {
   for (const DecodeSet decode_set : {DecodeSet::kFill, DecodeSet::kPrefixHomogeneous}) {
     World world(ConfigOf(decode_set, StopRule::kHeuristic));
-    for (int group = 0; group < 4; ++group) {  // their prefixes are cached
+    for (int group = 0; group < 4; ++group) {  // caches the prefixes of the groups
       world.Arrive(group, 2);
       while (world.Step()) {
       }
@@ -47,8 +46,8 @@ TEST(SchedulerPrefixGroups, BatchesAreOfOneGroupWhereFillMixesThem) {
   }
 }
 
-// Both groups would bring the same number of chunks to an empty batch. The order decides by cached
-// tokens, and where arrival alone would decide, so does the set.
+// Both groups would bring the same number of chunks to an empty batch. The order decides, by cached
+// tokens. If the order knows only arrivals, the set itself compares cached tokens.
 TEST(SchedulerPrefixGroups, TheOrderBreaksTies) {
   const std::map<Order, int> firsts = {{Order::kFcfs, 2}, {Order::kSrjf, 2}, {Order::kLpm, 2}};
   for (const auto& [order, first] : firsts) {
@@ -69,7 +68,7 @@ TEST(SchedulerPrefixGroups, TheOrderBreaksTies) {
   }
 }
 
-// The order follows the present cache: the prefix of one is cached while it waits.
+// The order follows the present cache: the prefix of one request is cached while the request waits.
 TEST(SchedulerPrefixGroups, TheOrderBreaksTiesAnew) {
   for (const Order order : {Order::kLpm, Order::kSrjfCalibrated}) {
     EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
@@ -92,13 +91,13 @@ TEST(SchedulerPrefixGroups, TheOrderBreaksTiesAnew) {
   }
 }
 
-// Depth first, the heavier branch goes first.
+// The order goes depth first: the heavier branch goes first.
 TEST(SchedulerPrefixGroups, TheOrderOfEachRoundBreaksTies) {
   EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
   config.scheduler.policies.order = Order::kDfsWeight;
   config.scheduler.max_num_seqs = 1;
   World world(config);
-  for (const int group : {1, 2}) {  // their prefixes are cached
+  for (const int group : {1, 2}) {  // caches the prefixes of both groups
     world.Arrive(group, 2);
     while (world.Step()) {
     }
@@ -113,7 +112,8 @@ TEST(SchedulerPrefixGroups, TheOrderOfEachRoundBreaksTies) {
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
-// Several cold prefixes: each is computed once, those of several groups in one step.
+// Each of several cold prefixes is computed once; the prefixes of several groups are computed in
+// one step.
 TEST(SchedulerPrefixGroups, AColdPrefixIsComputedOnce) {
   World world(ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever));
   for (int i = 0; i < 32; ++i) world.Arrive(i % 4);
@@ -127,7 +127,7 @@ TEST(SchedulerPrefixGroups, AColdPrefixIsComputedOnce) {
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
-// An overdue request waits for it too, and no request passes it meanwhile.
+// An overdue request waits for its prefix, too, and no request passes it meanwhile.
 TEST(SchedulerPrefixGroups, WhoWaitsForAPrefixIsNextWhenOverdue) {
   EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
   config.scheduler.prefix_groups.max_wait_us = 1000;
@@ -146,14 +146,14 @@ TEST(SchedulerPrefixGroups, TheSharedPrefixIsAGauge) {
   World world(ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever));
   for (int i = 0; i < 4; ++i) world.Arrive(1);
   world.Step();
-  world.Step();  // the first has computed their shared prefix
+  world.Step();  // the first one has computed the shared prefix
   EXPECT_EQ(world.scheduler().Stats().prefix_groups_shared_tokens, 8 * kBlockTokens);
   world.Arrive(2);
   world.Step();
   EXPECT_EQ(world.scheduler().Stats().prefix_groups_shared_tokens, 0);
 }
 
-// A request with a prefix of its own, beside a stream of others that share theirs.
+// A request with a prefix of its own waits beside a stream of requests that share theirs.
 TEST(SchedulerPrefixGroups, NobodyStarves) {
   for (const bool bounded : {false, true}) {
     EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kHeuristic);
@@ -161,7 +161,7 @@ TEST(SchedulerPrefixGroups, NobodyStarves) {
     World world(config);
     for (int i = 0; i < 8; ++i) world.Arrive(1, 5 + i);
     world.Step();
-    world.Step();  // the first has computed their shared prefix
+    world.Step();  // the first one has computed the shared prefix
     const RequestId lonely = world.Arrive(2);
     for (int step = 0; step < 300; ++step) {
       while (world.scheduler().num_queued() < 8) world.Arrive(1, 5 + step % 8);
@@ -180,7 +180,7 @@ TEST(SchedulerPrefixGroups, NobodyStarves) {
 }
 
 TEST(SchedulerPrefixGroups, OneShotWorkGoesOnWhileTheBatchIsClosed) {
-  // A batch of fewer than eight would take the foreigner.
+  // With fewer than eight requests, the batch would take the request of group 2.
   EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kHeuristic);
   config.scheduler.max_num_seqs = 12;
   config.scheduler.max_num_batched_tokens = 4096;
@@ -190,7 +190,8 @@ TEST(SchedulerPrefixGroups, OneShotWorkGoesOnWhileTheBatchIsClosed) {
   world.Step();
   const RequestId foreign = world.Arrive(2);
   world.Step();
-  EXPECT_THAT(world.prefilling, ElementsAre());  // 256 tokens lost, no other of group 2 waits
+  EXPECT_THAT(world.prefilling, ElementsAre());  // 256 tokens would be lost, and group 2 has no
+                                                 // other request
   const RequestId read = world.Arrive(3, 1);
   world.Step();
   EXPECT_THAT(world.prefilling, ElementsAre(read));
@@ -203,7 +204,7 @@ TEST(SchedulerPrefixGroups, OneShotWorkGoesOnWhileTheBatchIsClosed) {
   EXPECT_TRUE(world.waited_us.contains(foreign));
 }
 
-// Under KV pressure, smaller requests pass a large one until it is overdue.
+// If KV blocks are scarce, smaller requests pass a large one until it is overdue.
 TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedUntilItIsOverdue) {
   for (const bool bounded : {false, true}) {
     EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
@@ -226,7 +227,7 @@ TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedUntilItIsOverdue) {
   }
 }
 
-// Less urgent requests never pass it.
+// Less urgent requests never pass a request that does not fit.
 TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
   EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
   config.scheduler.num_kv_blocks = 34;
@@ -248,7 +249,8 @@ TEST(SchedulerPrefixGroups, WhatDoesNotFitIsPassedByNobodyLessUrgent) {
   EXPECT_EQ(world.num_unfinished(), 0u);
 }
 
-// The request cannot be admitted even with the blocks of a OneShot prompt in chunks.
+// The request cannot be admitted, even with the blocks of a OneShot prompt that is computed in
+// chunks.
 TEST(SchedulerPrefixGroups, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
   EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kHeuristic);
   config.scheduler.prefix_groups.stop.small_batch = 0;
@@ -275,7 +277,7 @@ TEST(SchedulerPrefixGroups, TheStopRuleIsAskedAboutNobodyWhoCannotBeAdmitted) {
 TEST(SchedulerPrefixGroups, WhoNeedsBlocksThatAreKeptFreeIsPassed) {
   EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kNever);
   config.scheduler.policies.sharing = Sharing::kPreemptOp;
-  config.scheduler.num_kv_blocks = 40;  // of which an eighth is kept free
+  config.scheduler.num_kv_blocks = 40;  // an eighth of them is kept free
   config.scheduler.max_model_len = 1100;
   World world(config);
   for (int i = 0; i < 3; ++i) world.Arrive(1, 40);
@@ -332,7 +334,7 @@ double Throughput(DecodeSet decode_set, StopRule stop, int num_groups, double mi
 
 // Measured after a warm-up of 3,000 steps, on a machine that gains nothing from shared prefixes.
 TEST(SchedulerPrefixGroups, IsNotSlowerThanFillWhereSharingDoesNotPay) {
-  for (const int num_groups : {4, 4000}) {  // the latter share nothing
+  for (const int num_groups : {4, 4000}) {  // with 4,000 groups, requests share nothing
     const double fill = Throughput(DecodeSet::kFill, {}, num_groups, 0);
     for (const StopRule stop : {StopRule::kNever, StopRule::kBandit, StopRule::kQLearning}) {
       EXPECT_GT(Throughput(DecodeSet::kPrefixHomogeneous, stop, num_groups, 0), 0.98 * fill)
@@ -341,7 +343,7 @@ TEST(SchedulerPrefixGroups, IsNotSlowerThanFillWhereSharingDoesNotPay) {
   }
 }
 
-// Measured on a machine that reads a shared prefix once if all of the batch shares it.
+// Measured on a machine that reads a shared prefix once if all requests of the batch share it.
 TEST(SchedulerPrefixGroups, IsFasterThanFillWhereSharingPays) {
   const double fill = Throughput(DecodeSet::kFill, {}, 4, 1000);
   for (const StopRule stop :
@@ -403,12 +405,13 @@ TEST(SchedulerPrefixGroups, WrongChoicesAreRefused) {
   config.scheduler.policies.decode_set = DecodeSet::kFill;
   refused(config, learns);
   config.scheduler.prefix_groups.learned = nullptr;
-  EXPECT_EQ(CheckStopRuleLearns(config.scheduler).message(), learns);  // nor is one written
+  EXPECT_EQ(CheckStopRuleLearns(config.scheduler).message(), learns);  // nor may a table be written
   config.scheduler.dynamic_step_us = 1000;
   refused(config, "dynamic_step_us needs decode_set dynamic");
 }
 
-// Two groups' prefixes are cached, a third one's is not; two slots.
+// The order in which requests of three groups are prefilled. The prefixes of groups 1 and 2 are
+// cached, that of group 3 is not. There are two slots.
 std::vector<int> OrderOfGroups(Order order, const std::vector<int>& arrivals) {
   EngineConfig config = ConfigOf(DecodeSet::kFill);
   config.scheduler.policies.order = order;
@@ -431,7 +434,8 @@ TEST(SchedulerBaselines, CacheAwareOrders) {
   const std::vector<int> arrivals = {3, 1, 2, 1, 1};
   EXPECT_THAT(OrderOfGroups(Order::kFcfs, arrivals), ElementsAre(3, 1, 2, 1, 1));
   EXPECT_THAT(OrderOfGroups(Order::kLpm, arrivals), ElementsAre(2, 1, 1, 1, 3));
-  // With two of them gone, group 1 is no heavier than group 2, which came before its third.
+  // When two of its requests are gone, group 1 is no heavier than group 2. Group 2 then goes first,
+  // since its request came before the third of group 1.
   EXPECT_THAT(OrderOfGroups(Order::kDfsWeight, arrivals), ElementsAre(1, 1, 2, 1, 3));
 }
 
@@ -447,11 +451,12 @@ TEST(SchedulerBaselines, DynamicAimsAtTheTimeOfAStep) {
     world.Step();
     if (step >= 600) sum += static_cast<double>(world.decoding.size());
   }
-  // 2 ms, 0.1 ms for each row, and in every 20th step of each a prompt of 33 tokens of 0.02 ms.
+  // A step takes 2 ms and 0.1 ms for each row. In every 20th step of each row, a prompt of 33
+  // tokens of 0.02 ms joins.
   EXPECT_NEAR(sum / 600, 15, 4);
 }
 
-// The limit falls below the number of running requests: OneShot work goes on.
+// The limit falls below the number of running requests. OneShot work still goes on.
 TEST(SchedulerBaselines, DynamicWithALowLimitStopsNoOneShotWork) {
   EngineConfig config = ConfigOf(DecodeSet::kDynamic);
   config.scheduler.dynamic_step_us = 1000;  // less than any step takes
@@ -459,7 +464,7 @@ TEST(SchedulerBaselines, DynamicWithALowLimitStopsNoOneShotWork) {
   World world(config);
   for (int i = 0; i < 40; ++i) world.Arrive(i % 4, 60);
   for (int step = 0; step < 30; ++step) world.Step();
-  ASSERT_GT(world.decoding.size(), 10u);  // of 40, since the limit begins in the middle
+  ASSERT_GT(world.decoding.size(), 10u);  // of 40; the limit begins in the middle of its range
   const RequestId decode = world.Arrive(1, 60);
   const RequestId read = world.Arrive(1, 1);
   world.Step();

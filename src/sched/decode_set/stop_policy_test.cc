@@ -23,7 +23,7 @@ StopOptions BoundedOf(StopRule rule) {
   return options;
 }
 
-// Stopping may cost any share, so that tests see the learning of the rule alone.
+// Stopping may cost any share, so that the tests see only the learning of the rule.
 StopOptions OptionsOf(StopRule rule) {
   StopOptions options = BoundedOf(rule);
   options.max_loss = 1;
@@ -56,7 +56,7 @@ TEST(StopPolicy, HeuristicFollowsItsThresholds) {
   const auto policy = MakeStopPolicy(OptionsOf(StopRule::kHeuristic));
   EXPECT_TRUE(policy->ShouldAdd({.batch_size = 0, .lost_tokens = 99999}));  // an empty batch
   EXPECT_TRUE(policy->ShouldAdd({.batch_size = 500, .lost_tokens = 0}));
-  EXPECT_TRUE(policy->ShouldAdd({.batch_size = 7, .lost_tokens = 2048}));  // a small one
+  EXPECT_TRUE(policy->ShouldAdd({.batch_size = 7, .lost_tokens = 2048}));  // a small batch
   EXPECT_FALSE(policy->ShouldAdd({.batch_size = 7, .lost_tokens = 2049}));
   EXPECT_TRUE(policy->ShouldAdd({.batch_size = 8, .lost_tokens = 128}));
   EXPECT_FALSE(policy->ShouldAdd({.batch_size = 8, .lost_tokens = 129, .num_peers = 7}));
@@ -90,8 +90,8 @@ double WindowedMean(const std::vector<double>& rewards) {
   return mean;
 }
 
-// mean reward + c * best * sqrt(ln S / n), S all decisions, recomputed from all of the history. The
-// rewards fall in the middle, so that a plain mean would differ.
+// mean reward + c * best * sqrt(ln S / n), S being the number of all decisions, recomputed from the
+// whole history. The rewards drop halfway through the test, so that a plain mean would differ.
 TEST(StopPolicy, BanditTakesTheHigherUpperBound) {
   constexpr int kBatches = 2000;
   StopOptions options = OptionsOf(StopRule::kBandit);
@@ -117,7 +117,7 @@ TEST(StopPolicy, BanditTakesTheHigherUpperBound) {
       const auto& arms = history[state];
       const bool add = policy->ShouldAdd(question);
       const double gap = score(arms[StopTable::kAdd]) - score(arms[StopTable::kStop]);
-      // A smaller gap depends on the order of summation.
+      // A smaller gap could depend on the order of summation.
       const bool close = std::abs(gap) < 1e-6 && !arms[StopTable::kAdd].empty();
       num_close += close;
       if (!close) {
@@ -146,7 +146,8 @@ TEST(StopPolicy, BanditTakesTheHigherUpperBound) {
   EXPECT_EQ(policy->table()->num_batches, kBatches);
 }
 
-// Q += alpha (r + gamma max Q' - Q), r at the end of the batch only, from the last question back.
+// Q += alpha (r + gamma max Q' - Q). Only the last decision of the batch has the reward r. The
+// update goes from the last question back to the first.
 TEST(StopPolicy, QLearningUpdatesABuiltBatchFromItsEnd) {
   StopOptions options = OptionsOf(StopRule::kQLearning);
   options.alpha = 0.25;
@@ -179,7 +180,7 @@ TEST(StopPolicy, QLearningsEpisodesEndWhereTheBuildingDoes) {
   StopOptions options = OptionsOf(StopRule::kQLearning);
   options.epsilon_start = options.epsilon_floor = 0;
   const auto policy = MakeStopPolicy(options);
-  // Two buildings before one reward: the first's last decision has the reward, not the second's Q.
+  // Two batches before one reward: the first one's last decision gets the reward, not the second Q.
   EXPECT_TRUE(policy->ShouldAdd({.batch_size = 1}));
   policy->EndBuilding();
   EXPECT_TRUE(policy->ShouldAdd({.batch_size = 2}));
@@ -212,7 +213,7 @@ TEST(StopPolicy, WhatIsWithdrawnWasNotAsked) {
   EXPECT_EQ(CellOf(*policy, {.batch_size = 2, .lost_tokens = 1}, StopTable::kAdd).value, 10);
 }
 
-// A batch without a question does not count as full.
+// A batch whose only question was withdrawn does not count as full.
 TEST(StopPolicy, WhatIsWithdrawnPaysNothingIntoTheAccount) {
   StopTable table;
   const StopQuestion bad = {.batch_size = 10, .lost_tokens = 1000, .num_peers = 1};
@@ -246,7 +247,7 @@ TEST(StopPolicy, EpsilonFallsWithTheVisitsOfAState) {
   EXPECT_GT(early, 3);
   EXPECT_LT(early, 17);
   stops_in(400);
-  EXPECT_LT(stops_in(1000), 10);  // half of a floor of 1 in 1,000
+  EXPECT_LT(stops_in(1000), 10);  // half of the floor, which is 1 in 1,000
 }
 
 TEST(StopPolicy, RemembersABoundedNumberOfQuestions) {
@@ -256,13 +257,14 @@ TEST(StopPolicy, RemembersABoundedNumberOfQuestions) {
   EXPECT_EQ(policy->table()->num_decisions, StopPolicy::kMaxPending);
 }
 
-// A machine with decode steps of a fixed time, a share for each row, and KV reads. A batch that
-// shares its prefix reads it once. 32 requests share a prefix of 2,000 tokens; 32 others do not.
+// A machine whose decode steps take a fixed time, a time for each row, and a time for KV reads. A
+// batch with one shared prefix reads this prefix once. 32 requests share a prefix of 2,000 tokens;
+// 32 others do not.
 class Machine {
  public:
   Machine(double foreign_ms, uint64_t seed) : foreign_ms_(foreign_ms), random_(seed) {}
 
-  // Builds one batch by the policy; returns its throughput with a little noise.
+  // Builds one batch by the policy. Returns the batch's throughput with a little noise.
   double Build(StopPolicy* policy) {
     int32_t size = 0;
     for (; size < 64; ++size) {
@@ -279,14 +281,14 @@ class Machine {
   }
 
   double Throughput(int32_t size) const {
-    // In a mixed batch, each row reads its prefix by itself.
+    // In a mixed batch, each row reads its prefix separately.
     const double ms = 10 + 0.05 * size + (size > 32 ? foreign_ms_ * size : 0);
     return size / ms * 1000;
   }
 
   double Best() const { return std::max(Throughput(32), Throughput(64)); }
 
-  // The mean of the last 200 of `num_batches` batches, as a share of the best.
+  // The throughput of the last 200 of `num_batches` batches on average, as a share of the best.
   double Share(StopPolicy* policy, int num_batches) {
     double sum = 0;
     for (int batch = 0; batch < num_batches; ++batch) {
@@ -306,7 +308,7 @@ double ShareOf(const StopOptions& options, double foreign_ms, int num_batches) {
   return Machine(foreign_ms, options.seed + 1).Share(policy.get(), num_batches);
 }
 
-// Both learned policies find out whether or not a mixed batch pays.
+// Both learned policies find out whether a mixed batch pays.
 TEST(StopPolicy, LearnsWhetherMixingPays) {
   for (const StopRule rule : {StopRule::kBandit, StopRule::kQLearning}) {
     for (const double foreign_ms : {0.0, 0.2, 0.5}) {
@@ -320,7 +322,7 @@ TEST(StopPolicy, LearnsWhetherMixingPays) {
   }
 }
 
-// The range in which the constants may be moved.
+// The rules learn with constants from the whole range that StopOptions recommends.
 TEST(StopPolicy, LearnsWithOtherConstants) {
   for (const double foreign_ms : {0.0, 0.2, 0.5}) {
     for (const double exploration : {0.25, 0.3, 0.4, 0.5}) {
@@ -341,9 +343,9 @@ TEST(StopPolicy, LearnsWithOtherConstants) {
   }
 }
 
-// The effects outside of that range. A bandit that hardly explores keeps the first stop that beat
-// its earlier rewards. Q-learning mostly stays on the near side of a dip: a batch that slows down
-// when it is first mixed and pays again only when it is full.
+// Outside of that range, learning fails. A bandit that hardly explores keeps the first stop that
+// beat its earlier rewards. Q-learning mostly stops before a dip: a batch that slows down when it
+// is first mixed, and pays again only when it is full.
 TEST(StopPolicy, ExploringTooLittleKeepsAPoorStop) {
   StopOptions timid = OptionsOf(StopRule::kBandit);
   timid.exploration = 0.05;
@@ -357,12 +359,12 @@ TEST(StopAccount, PaysForStopsWithWhatIsLeftOver) {
   EXPECT_FALSE(account.MayStop());
   account.Observe(100, false);  // baseline 100, 10 in the account
   EXPECT_TRUE(account.MayStop());
-  account.Observe(95, true);  // 5 above the 90 asked of it: 15
-  account.Observe(70, true);  // 20 below: -5
+  account.Observe(95, true);  // 5 above the expected 90: 15 in the account
+  account.Observe(70, true);  // 20 below the expected 90: -5
   EXPECT_FALSE(account.MayStop());
   account.Observe(50, false);  // baseline 75, no more than before: 2.5
   EXPECT_TRUE(account.MayStop());
-  account.Observe(1000, true);  // no more than a batch's worth
+  account.Observe(1000, true);  // the account holds at most one batch's worth
   account.Observe(0.9 * 75 - 74, true);
   EXPECT_TRUE(account.MayStop());
   account.Observe(0.9 * 75 - 2, true);
@@ -393,19 +395,19 @@ TEST(StopAccount, LosesNothingUnseen) {
   EXPECT_TRUE(account.MayStop());
 }
 
-// While rewards grow from batch to batch, stopped batches look good beside the past.
+// While rewards grow from batch to batch, stopped batches look good compared with earlier ones.
 TEST(StopAccount, TakesBackWhatAGrowingLoadSeemedToGain) {
   StopAccount account(0.1);
-  account.Observe(100, false);  // 10
+  account.Observe(100, false);  // 10 in the account
   account.Observe(98, true);    // 18
   account.Observe(104, true);   // 32
-  account.Observe(150, false);  // they missed 25 each: 32 - 2 * 0.9 * 25 = -13, and 12.5
+  account.Observe(150, false);  // each stopped batch missed 25: 32 - 2 * 0.9 * 25 = -13; then 12.5
   EXPECT_FALSE(account.MayStop());
   account.Observe(125, false);
   EXPECT_TRUE(account.MayStop());
 }
 
-// The mean of all batches from the first on, as a share of that without a stop.
+// The mean reward of all batches from the first on, as a share of the reward without stops.
 double ShareOfWhole(const StopOptions& options, double foreign_ms, int num_batches) {
   const auto policy = MakeStopPolicy(options);
   Machine machine(foreign_ms, options.seed + 1);
@@ -414,7 +416,7 @@ double ShareOfWhole(const StopOptions& options, double foreign_ms, int num_batch
   return sum / num_batches / machine.Throughput(64);
 }
 
-// Every stop loses throughput. The bound holds from the first batch on.
+// Here, every stop loses throughput. The bound holds from the first batch on.
 TEST(StopPolicy, StoppingCostsNoMoreThanItsShare) {
   for (const StopRule rule : {StopRule::kBandit, StopRule::kQLearning}) {
     for (const int num_batches : {100, 1000, 10'000}) {
@@ -431,7 +433,7 @@ TEST(StopPolicy, StoppingCostsNoMoreThanItsShare) {
   }
 }
 
-// Batches without a reward: they run beside so much prefill work that none of their steps counts.
+// Batches get no reward if they run beside so much prefill work that none of their steps counts.
 TEST(StopPolicy, WithoutRewardsItSoonRefusesNobody) {
   for (const StopRule rule : {StopRule::kBandit, StopRule::kQLearning}) {
     StopTable table;
@@ -455,7 +457,7 @@ TEST(StopPolicy, WithoutRewardsItSoonRefusesNobody) {
   }
 }
 
-// It still learns to stop if that pays, but later.
+// With an account, the rules still learn to stop if stops pay, but later.
 TEST(StopPolicy, LearnsWithinItsMeans) {
   for (const StopRule rule : {StopRule::kBandit, StopRule::kQLearning}) {
     for (const double foreign_ms : {0.0, 0.2, 0.5}) {
@@ -492,7 +494,7 @@ TEST(StopTable, SurvivesBeingWrittenAndRead) {
     const Result<StopTable> read = StopTable::FromJson(text);
     ASSERT_TRUE(read.ok()) << read.status().message();
     EXPECT_EQ(*policy->table(), read.value());
-    // A policy with the saved table goes on as the first one would have.
+    // A policy that starts from the saved table decides as the first policy would have.
     const auto resumed = MakeStopPolicy(OptionsOf(rule), &read.value());
     EXPECT_EQ(resumed->table()->ToJson(), text);
   }
@@ -527,11 +529,11 @@ TEST(StopTable, RefusesWhatIsNoTable) {
             std::string::npos);
   EXPECT_EQ(message(with(state("4", R"({"count": 1, "value": -2})"))),
             "'states[0].stop.value' must be a number in [0, 1000000000000000]");
-  // Counts are added up.
+  // Counts of several states are added up.
   EXPECT_EQ(message(with(state("4", R"({"count": 9223372036854775807, "value": 2})"))),
             "'states[0].stop.count' must be an integer in [0, 9007199254740992]");
   EXPECT_EQ(message(with(state("4", R"({"count": 9007199254740992, "value": 2})"))), "ok");
-  // A value without a reward is refused, but for 0.
+  // A value other than 0 is refused if there was no reward.
   EXPECT_EQ(message(with(state("4", R"({"count": 0, "value": 2})"))),
             "'states[0].stop.value' must be 0 where count is 0");
   EXPECT_EQ(message(with(state("4", R"({"count": 0, "value": 0.0})"))), "ok");
@@ -586,7 +588,7 @@ TEST(StopPolicy, WithoutLearningItKeepsToWhatItKnows) {
     for (int i = 0; i < 100; ++i) {
       EXPECT_FALSE(policy->ShouldAdd(bad));
       EXPECT_TRUE(policy->ShouldAdd(good));
-      EXPECT_TRUE(policy->ShouldAdd({.batch_size = 3}));  // unknown
+      EXPECT_TRUE(policy->ShouldAdd({.batch_size = 3}));  // no value is known
       policy->EndBuilding();
       policy->Reward(1e6);
     }

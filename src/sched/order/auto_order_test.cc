@@ -57,7 +57,7 @@ TEST_F(AutoOrderTest, PartsStandEndToEnd) {
   const OrderView late = Arrive(100'000, 0, 1'000);
   EXPECT_LT(RankOf(in_time, 0), RankOf(due_first, 0));
   EXPECT_LT(RankOf(due_first, 0), RankOf(late, 0));
-  // Once it cannot be met, a deadline is worth nothing.
+  // A deadline that cannot be met any more is ignored.
   const TimeUs late_us = 1'000'000 - TimeOf(100);
   EXPECT_LT(RankOf(in_time, late_us - 1), OrderPolicy::kFirstLateRank);
   EXPECT_GT(RankOf(in_time, late_us), RankOf(due_first, late_us));
@@ -88,22 +88,23 @@ TEST_F(AutoOrderTest, WithoutDeadlinesTheShortestAgedJobGoesFirst) {
 TEST_F(AutoOrderTest, AClientsManyRequestsDoNotHoldUpAnothersOne) {
   std::vector<OrderView> flood;
   for (int i = 0; i < 200; ++i) flood.push_back(Arrive(200, 0, 0, "flood"));
-  // A tenth of them has been computed when another client comes.
+  // A tenth of the prompts has been computed when another client's request arrives.
   const TimeUs now_us = 20 * TimeOf(200);
   for (int i = 0; i < 20; ++i) order_.OnPrompt(flood[i].request, flood[i].memo, now_us);
   const OrderView single = Arrive(200, now_us, 0, "single");
   const auto before = std::ranges::count_if(flood.begin() + 20, flood.end(), [&](const auto& view) {
     return RankOf(view, now_us) < RankOf(single, now_us);
   });
-  EXPECT_LE(before, 21);  // the stretch of a lone request
-  // A computed prompt counts no more.
+  EXPECT_LE(before, 21);  // 1 / kAging and the request itself
+  // Computed prompts no longer count.
   for (size_t i = 20; i < flood.size(); ++i) {
     order_.OnPrompt(flood[i].request, flood[i].memo, now_us);
   }
   EXPECT_EQ(Arrive(200, now_us, 0, "flood").memo.stretch, 1 / AutoOrder::kAging);
 }
 
-// A short and a long question of each decision: no decision waits for the short ones of all others.
+// Each decision has a short and a long question. No decision waits for the short questions of all
+// others.
 TEST_F(AutoOrderTest, TheReadsOfOneRequestStandTogether) {
   std::vector<OrderView> reads;
   for (uint64_t group = 1; group <= 10; ++group) {
@@ -129,7 +130,7 @@ TEST_F(AutoOrderTest, ACachedPrefixAndPriorityShortenTheDueTime) {
   EXPECT_GT(RankOf(Arrive(1000, 0, 0, "", 1), 0), rank);
 }
 
-// A rank holds exactly until its stated time.
+// A rank holds exactly until the time that the order names.
 TEST_F(AutoOrderTest, RanksHoldUntilTheySay) {
   for (const TimeUs slo_us : {0, 40'000, 90'000, 5'000'000}) {
     const OrderView view = Arrive(4000, 0, slo_us);

@@ -18,7 +18,7 @@ TEST(ClientBacklog, NumbersThePromptsOfEachClient) {
   EXPECT_EQ(backlog.Enter(OfClient("a"), 50), 2);
   EXPECT_EQ(backlog.Enter(OfClient("b"), 10), 1);
   EXPECT_EQ(backlog.Enter(OfClient(""), 7), 1);
-  EXPECT_EQ(backlog.Enter(OfClient(""), 7), 1);  // each a client of its own
+  EXPECT_EQ(backlog.Enter(OfClient(""), 7), 1);  // each is a client of its own
   EXPECT_EQ(backlog.num_tokens(), 174);
   backlog.Leave(OfClient("a"), 100);
   EXPECT_EQ(backlog.Enter(OfClient("a"), 1), 2);

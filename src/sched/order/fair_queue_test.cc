@@ -28,7 +28,8 @@ TEST(FairQueue, OneClientsRequestsLineUp) {
   EXPECT_EQ(queue.Enter(From(""), 10), 0);
 }
 
-// 60 clients ask two questions each, all at once: the questions of one follow each other.
+// 60 clients ask two questions each at the same time: both questions of a client go one after the
+// other.
 TEST(FairQueue, TheReadsOfOneRequestShareATag) {
   FairQueue queue;
   for (uint64_t group = 1; group <= 60; ++group) {
@@ -37,7 +38,8 @@ TEST(FairQueue, TheReadsOfOneRequestShareATag) {
   }
   EXPECT_EQ(queue.Enter(From("a", 61), 100), 0);
   EXPECT_EQ(queue.Enter(From("a", 61), 30), 0);
-  EXPECT_EQ(queue.Enter(From("a", 62), 10), 130);  // the user's next request pays for both
+  EXPECT_EQ(queue.Enter(From("a", 62), 10), 130);  // the user's next request waits for the cost of
+                                                   // both
   EXPECT_EQ(queue.Enter(From("a", 62), 10), 130);
 }
 
@@ -63,7 +65,7 @@ TEST(FairQueue, AccountsLiveAsLongAsTheirRequests) {
   EXPECT_EQ(queue.num_clients(), 0);
 }
 
-// A request that is cancelled before it runs does not delay its client's next request.
+// A request that is cancelled before it runs does not delay the next request of its client.
 TEST(FairQueue, WhatWasNeverServedIsGivenBack) {
   FairQueue queue;
   for (int i = 0; i < 10; ++i) queue.Enter(From("a"), 100);
@@ -75,8 +77,9 @@ TEST(FairQueue, WhatWasNeverServedIsGivenBack) {
   EXPECT_EQ(queue.num_clients(), 0);
 }
 
-// One client has many requests. In each round a new client comes with one of the same cost, which
-// is more than can be served. Neither starves the other.
+// One client has many requests. In each round, a new client brings one request of the same cost.
+// That is more than the device can serve. The new clients do not starve the first, nor the other
+// way round.
 TEST(FairQueue, NewClientsDoNotStarveOldOnes) {
   FairQueue queue;
   struct Waiting {
@@ -104,7 +107,7 @@ TEST(FairQueue, NewClientsDoNotStarveOldOnes) {
     ++(head->request.user == "old" ? num_old : num_new);
     waiting.erase(head);
   }
-  EXPECT_GT(num_old, 5);  // its share: 1 / 2 + 1 / 3 + ... + 1 / 400
+  EXPECT_GT(num_old, 5);  // the first client's share: 1 / 2 + 1 / 3 + ... + 1 / 400
   EXPECT_GT(num_new, 200);
 }
 

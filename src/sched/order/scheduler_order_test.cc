@@ -1,4 +1,5 @@
-// Orders by job completion time, against the literal scan of the waiting queue.
+// Orders by job completion time, compared with a scan of the waiting queue as the paper describes
+// it.
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +32,7 @@ using testing::Waiting;
 EngineConfig PrefillOnly(int32_t num_kv_blocks) {
   EngineConfig config;
   config.scheduler.policies = FindPreset("prefill-only")->policies;
-  config.scheduler.policies.batching = Batching::kSingle;  // as the scan picks
+  config.scheduler.policies.batching = Batching::kSingle;  // as in the scan
   config.vocab_size = 1000;
   config.scheduler.max_model_len = 4096;
   config.scheduler.num_kv_blocks = num_kv_blocks;
@@ -39,7 +40,8 @@ EngineConfig PrefillOnly(int32_t num_kv_blocks) {
   return config;
 }
 
-// PrefillOnly's Figure 5: A and D share a prefix, so do B and C, and there is room for one.
+// PrefillOnly's Figure 5: A and D share a prefix, B and C share another, and the cache has room for
+// one prefix.
 class FigureFive : public ::testing::TestWithParam<std::pair<std::string, std::string>> {};
 
 TEST_P(FigureFive, Hits) {
@@ -79,7 +81,7 @@ TimeUs TokensTimesRandom(const StepWork& work, Random* random) {
 TEST(SrjfCalibrated, PicksWhatTheScanPicks) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(9 + seed * 3));
-    config.scheduler.policies.retention = Retention::kAll;  // as the reference cache has it
+    config.scheduler.policies.retention = Retention::kAll;  // as in the reference cache
     config.scheduler.jct.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed * seed * seed);
     const int64_t lambda = JctOrder(MakeSchedulerConfig(config).value()).lambda();
     CompareWithScan(
@@ -114,9 +116,9 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksByAModelThatDrifts) {
   }
 }
 
-// A new version of the cost model ranks running requests anew, too. An hour of waiting was weighted
-// at another speed. With its old rank a running request would go behind all new ones and lose its
-// blocks.
+// A new version of the cost model also gives running requests new ranks. An hour of waiting was
+// weighted by another speed before. With its old rank, a running request would go behind all new
+// requests and lose its blocks.
 TEST(SrjfCalibrated, RanksWhoRunsByANewVersion) {
   constexpr TimeUs kHourUs = 3'600'000'000;
   constexpr RequestId kEarly = 100, kLate = 101;
@@ -161,7 +163,7 @@ TEST(SrjfCalibrated, RanksWhoRunsByANewVersion) {
   step(1000);
   now_us = kHourUs;
   arrive(kEarly, 60, 150);
-  for (RequestId id = 1; id <= 40; ++id) {  // slower than predicted
+  for (RequestId id = 1; id <= 40; ++id) {  // steps are slower than predicted
     arrive(id, 20, 1);
     step(5000);
   }
@@ -184,7 +186,7 @@ auto AgedScore(const Waiting& request, int32_t num_cached, int64_t lambda, TimeU
   return std::pair(request.priority, score);
 }
 
-// Retention is the preset's; the smallest caches have no room for the longest prompts.
+// Retention is that of the preset. The smallest caches have no room for the longest prompts.
 TEST(SrjfCalibrated, PicksWhatTheScanPicksWherePrefixesAreKept) {
   for (uint64_t seed = 21; seed <= 28; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(5 + seed % 8));
@@ -199,12 +201,12 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksWherePrefixesAreKept) {
   }
 }
 
-// Batching is the preset's: short prompts share a step. Each one is the scan's next choice after
-// those before it hold their blocks.
+// Batching is that of the preset: short prompts share a step. Each prompt is the scan's next choice
+// when the prompts before it hold their blocks.
 TEST(SrjfCalibrated, PicksWhatTheScanPicksWhereShortPromptsShareAStep) {
   for (uint64_t seed = 41; seed <= 48; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(5 + seed % 8));
-    config.scheduler.policies.batching = Batching::kSaturate;  // as the preset has it
+    config.scheduler.policies.batching = Batching::kSaturate;  // as in the preset
     config.scheduler.cost = {.step_us = 100, .token_us = 6};   // 150 tokens saturate the device
     config.scheduler.jct.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed % 4);
     const SchedulerConfig scheduler = MakeSchedulerConfig(config).value();
@@ -216,8 +218,8 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksWhereShortPromptsShareAStep) {
         [&](const Waiting& request, const ReferenceCache& cache, TimeUs now_us) {
           return AgedScore(request, cache.NumCached(request.letters), lambda, now_us);
         },
-        // Steps take their predicted time: the weight of a second of waiting follows the device's
-        // speed.
+        // Steps take their predicted time, so the weight of a second of waiting follows the
+        // device's speed.
         [&](const StepWork& work, Random*) {
           return std::llround(PredictUs(scheduler.cost, work));
         });
@@ -251,7 +253,7 @@ TEST(SrjfCalibrated, ALongWaitGoesFirst) {
     scheduler.Arrive(2, MakeRequest({"b"}), now_us);
     return RunStep(&scheduler, &now_us, 10).at(0);
   };
-  // 99 blocks more at 500 tokens per second.
+  // The wait in which 500 tokens per second make up for 99 more blocks.
   EXPECT_EQ(first(6'335'999), 2u);
   EXPECT_EQ(first(6'336'000), 1u);
   config.scheduler.jct.aging = 0;
@@ -280,10 +282,11 @@ TEST(Batching, SingleTakesOneAndBudgetAsManyAsFit) {
   }
 }
 
-// A prompt above the token budget is computed in pieces; nothing slips in between.
+// A prompt above the token budget is computed in several steps; no other prompt comes between them.
 TEST(Batching, SingleEndsWhatItHasStarted) {
   EngineConfig config = PrefillOnly(100);
-  config.scheduler.policies.retention = Retention::kAll;  // else every prompt takes one step
+  config.scheduler.policies.retention = Retention::kAll;  // with other retentions, every prompt
+                                                          // takes one step
   config.scheduler.max_num_batched_tokens = 64;
   Scheduler scheduler(MakeSchedulerConfig(config).value());
   scheduler.Arrive(1, MakeRequest({"abcd", 5}), 0);

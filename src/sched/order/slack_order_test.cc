@@ -1,4 +1,4 @@
-// Orders by deadline, against the literal formulas.
+// Orders by deadline, compared with the formulas of the paper.
 
 #include "sched/order/slack_order.h"
 
@@ -28,7 +28,7 @@ using testing::Waiting;
 
 int Sign(TimeUs value) { return (value > 0) - (value < 0); }
 
-// The priority by the formula: the highest goes first.
+// The priority by the formula: the request with the highest priority goes first.
 double Priority(Order order, TimeUs deadline_us, TimeUs remaining_us, TimeUs now_us) {
   const double share = 1 / static_cast<double>(deadline_us);
   if (order == Order::kEdf) return share;
@@ -59,7 +59,8 @@ TEST(SlackOrder, RanksAreTheFormulasPriorities) {
   }
 }
 
-// A rank holds exactly until its stated time. Requests beyond the bound go first, in order.
+// A rank holds exactly until the time that the order names. Requests beyond the bound go first, in
+// order.
 TEST(SlackOrder, RanksHoldUntilTheySay) {
   for (const Order order : kOrders) {
     for (const TimeUs bound_us : {0, 1, 5}) {
@@ -149,7 +150,7 @@ TEST(SlackOrder, PicksWhatTheScanPicksAsTheCacheAndTheModelMove) {
   }
 }
 
-// One request has missed its deadline; new ones that have not keep coming.
+// One request has missed its deadline, and further requests that can meet theirs keep coming.
 TEST(SlackOrder, NobodyStarvesWhereTheWaitIsBounded) {
   const auto steps_until_served = [](int32_t max_late_ms) {
     EngineConfig config = SlackConfig(Order::kDeadlineEdf, 100);
@@ -175,7 +176,7 @@ TEST(SlackOrder, NobodyStarvesWhereTheWaitIsBounded) {
   EXPECT_EQ(steps_until_served(50), 51);
 }
 
-// A partly computed prompt makes way at the next chunk.
+// A partly computed prompt stops for an urgent request at the next chunk.
 TEST(SlackOrder, ChunksMakeWayForTheUrgent) {
   EngineConfig config = SlackConfig(Order::kEdf, 100);
   config.scheduler.policies = FindPreset("distserve-cp2k")->policies;
@@ -195,7 +196,7 @@ TEST(SlackOrder, ChunksMakeWayForTheUrgent) {
   EXPECT_FALSE(scheduler.empty());
 }
 
-// Orders by slack, with steps that stop; a token takes ten microseconds.
+// Orders by slack, with a sharing rule that stops steps. A token takes ten microseconds.
 SchedulerConfig StoppingConfig() {
   EngineConfig config = SlackConfig(Order::kEdf, 100);
   config.scheduler.policies = FindPreset("flow-prefill")->policies;
@@ -210,8 +211,8 @@ void ArriveWithin(Scheduler* scheduler, RequestId id, int32_t num_tokens, TimeUs
   scheduler->Arrive(id, std::move(request), now_us);
 }
 
-// A running step's remaining time falls with the clock, so its slack stays. Once the step is
-// suspended, the slack falls.
+// The remaining time of a running step falls with the clock, so the slack of its requests stays.
+// When the step is suspended, their slack falls.
 TEST(SlackOrder, WhatRunsKeepsItsSlack) {
   Scheduler scheduler(StoppingConfig());
   ArriveWithin(&scheduler, 1, 200, 2500, 0);
@@ -228,7 +229,7 @@ TEST(SlackOrder, WhatRunsKeepsItsSlack) {
   const std::vector<PlanRow>& rows = std::get<OneShotPlan>(*plan).rows;
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(RequestOf(rows[0].sequence), 3u);
-  EXPECT_EQ(scheduler.NextRoundUs(), 1500);  // of the first: 2500 - (2000 - 1000)
+  EXPECT_EQ(scheduler.NextRoundUs(), 1500);  // of request 1: 2500 - (2000 - 1000)
   StepResults results;
   results.draws.resize(1);
   scheduler.Complete(&results, 1200);
@@ -237,8 +238,8 @@ TEST(SlackOrder, WhatRunsKeepsItsSlack) {
   scheduler.CheckIntegrity();
 }
 
-// A suspended step ends for all of its rows at once, so each row needs the remaining time of the
-// step.
+// A suspended step ends for all of its rows at the same time, so each row needs the remaining time
+// of the whole step.
 TEST(SlackOrder, WhatIsSuspendedNeedsTheRestOfItsStep) {
   Scheduler scheduler(StoppingConfig());
   ArriveWithin(&scheduler, 1, 100, 2500, 0);
@@ -249,12 +250,12 @@ TEST(SlackOrder, WhatIsSuspendedNeedsTheRestOfItsStep) {
   ArriveWithin(&scheduler, 3, 20, 300, 1500);
   EXPECT_EQ(scheduler.Reconsider(1500), StepFate::kSuspended);
   ASSERT_NE(scheduler.Plan(1500), nullptr);
-  EXPECT_EQ(scheduler.NextRoundUs(), 2000);  // of the first: 2500 - (2000 - 1500)
+  EXPECT_EQ(scheduler.NextRoundUs(), 2000);  // of request 1: 2500 - (2000 - 1500)
   scheduler.CheckIntegrity();
 }
 
-// Errors of requests that ran alone, which are the model's own, are counted apart from those of
-// others.
+// Errors of requests that ran alone are errors of the model. They are counted apart from the errors
+// of other requests.
 TEST(SlackOrder, ErrorsOfPredictionsAreCounted) {
   EngineConfig config = SlackConfig(Order::kSlackEdf, 100);
   config.scheduler.policies.batching = Batching::kBudget;
@@ -262,7 +263,8 @@ TEST(SlackOrder, ErrorsOfPredictionsAreCounted) {
   Scheduler scheduler(MakeSchedulerConfig(config).value());
   TimeUs now_us = 0;
   scheduler.Arrive(1, MakeRequest({"", 20}), now_us);
-  EXPECT_THAT(RunStep(&scheduler, &now_us, 250), ElementsAre(1));  // 200 were predicted: 0.2 of it
+  EXPECT_THAT(RunStep(&scheduler, &now_us, 250), ElementsAre(1));  // 200 us were predicted: an
+                                                                   // error of 0.2
   scheduler.Arrive(2, MakeRequest({"", 20}), now_us);
   scheduler.Arrive(3, MakeRequest({"", 20}), now_us);
   EXPECT_EQ(RunStep(&scheduler, &now_us, 400).size(), 2u);
@@ -273,15 +275,15 @@ TEST(SlackOrder, ErrorsOfPredictionsAreCounted) {
   };
   EXPECT_NEAR(stats.ttft_error_alone.sum, 0.2, 1e-9);
   EXPECT_EQ(stats.ttft_error_alone.counts[place(0.199)], 1u);
-  // After the first request the device counts as 1.25 times slower than the fit: 500 us were
-  // predicted for the step of both.
+  // After the first request, the device counts as 1.25 times slower than the fit. So 500 us were
+  // predicted for the step of the two other requests.
   EXPECT_NEAR(stats.ttft_error_shared.sum, 2 * 0.25, 1e-9);
   EXPECT_EQ(stats.ttft_error_shared.counts[place(0.249)], 2u);
 }
 
-// The device is slower than its profile, by much or by too little for a new version of the cost
-// model. Predictions follow its speed from the second request on, long before the 16 steps that a
-// version takes.
+// The device is slower than its profile, by much, or by too little for a new version of the cost
+// model. Predictions follow the device's speed from the second request on, long before the 16 steps
+// that a new version takes.
 TEST(SlackOrder, WhatIsForetoldFollowsTheSpeedOfTheLatestSteps) {
   for (const double slower : {1.5, 1.04}) {
     constexpr int kRequests = 12;

@@ -22,7 +22,8 @@ TEST(TtftPredictor, BeginsWithTheCostModel) {
   }
 }
 
-// A machine whose small steps take half as long again as the formula says, and mixed ones less.
+// On this machine, small steps take half as long again as the formula says, and mixed steps take
+// less time.
 TEST(TtftPredictor, LearnsWhatTheFormulaMissesBySizeAndKind) {
   const CostModel cost(kLinear);
   TtftPredictor predictor(&cost);

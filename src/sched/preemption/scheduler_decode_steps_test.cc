@@ -1,4 +1,4 @@
-// Decodes with a TPOT, beside prefills that stop for them or share steps with them.
+// Decodes with a TPOT deadline, beside prefills that stop for them or share steps with them.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using testing::Ids;
 using testing::KnowCosts;
 using Fixture = testing::PreemptFixture;
 
-// Complete prompts go before decodes; under presets for service, only for a bounded time.
+// Complete prompts go before decodes. Under presets for service, this is limited to a bounded time.
 TEST(SchedulerDecodeSteps, WholePromptsLetDecodesPassNowAndThen) {
   for (const bool bounded : {true, false}) {
     Fixture f([&](EngineConfig* config) {
@@ -34,11 +34,12 @@ TEST(SchedulerDecodeSteps, WholePromptsLetDecodesPassNowAndThen) {
       EXPECT_EQ(f.Plan(), Ids{0});
       f.Complete();
     }
-    EXPECT_EQ(f.Plan(), Ids{2});  // not yet again
+    EXPECT_EQ(f.Plan(), Ids{2});  // the decode's bound has not passed again
   }
 }
 
-// A decode with a TPOT does not join prefills: they stop for it when its token is due.
+// A decode with a TPOT deadline does not join prefills: they stop for the decode when its token is
+// due.
 TEST(SchedulerDecodeSteps, DecodesWithADeadlineTakeStepsBetweenTickets) {
   Fixture f;
   f.slo_tpot_us = 1000;
@@ -55,7 +56,7 @@ TEST(SchedulerDecodeSteps, DecodesWithADeadlineTakeStepsBetweenTickets) {
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
   EXPECT_EQ(f.Plan(), Ids{0});
   f.now_us += 400;
-  f.Complete();  // it took 401 us
+  f.Complete();  // the step took 401 us
   EXPECT_EQ(f.scheduler->NextRoundUs(), f.now_us + 900 - 401);
   EXPECT_EQ(f.Plan(), Ids{1});
   f.now_us += 500;
@@ -63,14 +64,14 @@ TEST(SchedulerDecodeSteps, DecodesWithADeadlineTakeStepsBetweenTickets) {
   EXPECT_EQ(f.Plan(), Ids{0});
   f.Complete();
   f.Arrive(2, 30, 0);
-  EXPECT_EQ(f.Plan(), Ids{2});  // the urgent in between
+  EXPECT_EQ(f.Plan(), Ids{2});  // the urgent prompt in between
   f.Complete();
   EXPECT_EQ(f.Plan(), Ids{1});
   f.Complete();
-  EXPECT_EQ(f.Plan(), Ids{0});  // with nothing else to do, at once
+  EXPECT_EQ(f.Plan(), Ids{0});  // at once, since there is nothing else to do
 }
 
-// Their steps are short and need little memory, so they never wait for a suspended one to end.
+// Decode steps are short and need little memory, so they never wait for a suspended step to end.
 TEST(SchedulerDecodeSteps, DecodesTakeTheirStepsHoweverManyAreSuspended) {
   Fixture f([](EngineConfig* config) { config->scheduler.preemption.max_suspended_steps = 1; });
   f.slo_tpot_us = 1000;
@@ -97,7 +98,7 @@ TEST(SchedulerDecodeSteps, DecodesTakeTheirStepsHoweverManyAreSuspended) {
   EXPECT_EQ(f.scheduler->Stats().steps_resumed, 2u);
 }
 
-// Prefills get half of the device, even if the TPOT is short.
+// Prefills get half of the device, even if the TPOT deadline is short.
 TEST(SchedulerDecodeSteps, DecodesLeavePrefillsHalfOfTheDevice) {
   Fixture f;
   f.slo_tpot_us = 1;
@@ -116,7 +117,8 @@ TEST(SchedulerDecodeSteps, DecodesLeavePrefillsHalfOfTheDevice) {
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
 }
 
-// The prompt comes in chunks that keep the TPOT, with the decodes in them, if that is cheaper.
+// The prompt is prefilled in chunks, in mixed steps short enough for the decodes' TPOT deadline, if
+// that costs less than stopping the prefill for decode steps.
 TEST(SchedulerDecodeSteps, ChunksThatKeepTheRateOfDecodes) {
   Fixture f(KnowCosts);
   f.slo_tpot_us = 61'000;
@@ -130,7 +132,7 @@ TEST(SchedulerDecodeSteps, ChunksThatKeepTheRateOfDecodes) {
   for (const int32_t num_tokens : {49, 49, 49, 3}) {
     EXPECT_EQ(f.Plan(), (Ids{1, 0}));
     EXPECT_EQ(std::get<MixedPlan>(*f.plan).prefills[0].tokens.size(), num_tokens);
-    EXPECT_EQ(f.scheduler->NextRoundUs(), std::nullopt);  // its token comes with the step
+    EXPECT_EQ(f.scheduler->NextRoundUs(), std::nullopt);  // the decode's token comes with this step
     const auto urgent = static_cast<RequestId>(num_urgent++);
     f.Arrive(urgent, 10, 0);
     EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
@@ -141,12 +143,12 @@ TEST(SchedulerDecodeSteps, ChunksThatKeepTheRateOfDecodes) {
   EXPECT_EQ(f.Plan(), Ids{0});
 }
 
-// A prompt waits for the end of a mixed step if it can. If it cannot, it goes first, once, provided
-// that the decodes are far enough ahead to wait.
+// A prompt waits for the end of a mixed step if it can. If it cannot, it goes first, but only once,
+// and only if the decodes are far enough ahead to wait.
 TEST(SchedulerDecodeSteps, AMixedStepMakesWayForWhatCannotWait) {
   struct Case {
     TimeUs slo_us;
-    int num_fast;  // tokens before
+    int num_fast;  // decode tokens before the mixed step
     StepFate fate;
   };
   for (const Case& c : {Case{100'000, 4, StepFate::kGoesOn}, Case{40'000, 0, StepFate::kGoesOn},
@@ -167,11 +169,11 @@ TEST(SchedulerDecodeSteps, AMixedStepMakesWayForWhatCannotWait) {
       f.Complete();
     }
     f.Arrive(1, 150, 0);
-    EXPECT_EQ(f.Plan(), (Ids{1, 0}));  // 49 tokens of it: 60 ms
+    EXPECT_EQ(f.Plan(), (Ids{1, 0}));  // 49 tokens of request 1: 60 ms
     const int64_t mixed = f.scheduler->step_id();
     f.now_us += 10'000;
     f.slo_ttft_us = c.slo_us;
-    f.Arrive(2, 10, 0);  // 20 ms, and the step goes on for 50
+    f.Arrive(2, 10, 0);  // takes 20 ms; the step needs 50 more
     EXPECT_EQ(f.Reconsider(), c.fate);
     if (c.fate == StepFate::kGoesOn) continue;
     EXPECT_EQ(f.Plan(), Ids{2});
@@ -179,7 +181,7 @@ TEST(SchedulerDecodeSteps, AMixedStepMakesWayForWhatCannotWait) {
     f.Arrive(3, 10, 0);
     f.now_us += 20'000;
     f.Complete();
-    EXPECT_EQ(f.Plan(), (Ids{1, 0}));  // before 3
+    EXPECT_EQ(f.Plan(), (Ids{1, 0}));  // the mixed step goes on before request 3
     EXPECT_EQ(f.scheduler->step_id(), mixed);
     f.now_us += 50'000;
     f.Complete();
@@ -187,7 +189,7 @@ TEST(SchedulerDecodeSteps, AMixedStepMakesWayForWhatCannotWait) {
   }
 }
 
-// A step with room beside its first prompt takes the next waiting ones.
+// If a step has room beside its first prompt, the next waiting prompts join.
 TEST(SchedulerDecodeSteps, ShortPromptsShareAMixedStep) {
   Fixture f(KnowCosts);
   f.slo_tpot_us = 200'000;
@@ -205,7 +207,7 @@ TEST(SchedulerDecodeSteps, ShortPromptsShareAMixedStep) {
   EXPECT_EQ(f.Plan(), all);
   f.now_us += 139'000;
   f.Complete();
-  // The step takes as many as keep the TPOT: 10 + 1 + 188 ms.
+  // As many prompts join as the TPOT deadline allows: 10 + 1 + 188 ms.
   all.clear();
   for (RequestId id = 17; id <= 40; ++id) f.Arrive(id, 8, 1);
   for (RequestId id = 17; id < 17 + 23; ++id) all.push_back(id);
@@ -233,7 +235,8 @@ TEST(SchedulerDecodeSteps, DecodeStepsByChoice) {
   EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "express_tokens");
 }
 
-// A suspended step goes on as it was planned. Prompts that go before it still come in chunks.
+// A suspended step goes on as it was planned. Prompts that go before it are still computed in
+// chunks.
 TEST(SchedulerDecodeSteps, AMoreUrgentPromptIsMixedWhileAStepIsSuspended) {
   Fixture f(KnowCosts);
   f.Arrive(0, 150, 2);

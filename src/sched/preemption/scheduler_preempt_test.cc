@@ -18,8 +18,8 @@ using testing::Ids;
 using testing::KnowCosts;
 using Fixture = testing::PreemptFixture;
 
-// Two prompts arrive, `id` and the next one, each more urgent than the running one. One suspended
-// step is kept, so the step that ran first is dropped and the last one runs.
+// Two prompts arrive, `id` and the next one, each more urgent than the running step. Only one
+// suspended step is kept, so the step that ran first is dropped, and the last step runs.
 void DropByTwo(RequestId id, Fixture* f) {
   for (const RequestId urgent : {id, id + 1}) {
     f->Arrive(urgent, 190, 9 - static_cast<int32_t>(urgent));
@@ -35,12 +35,12 @@ TEST(SchedulerPreempt, TheUrgentRunsFirstAndTheStepGoesOn) {
   EXPECT_EQ(f.Plan(), Ids{0});
   const StepPlan* plan = f.plan;
   const int64_t id = f.scheduler->step_id();
-  f.Arrive(1, 40, 1);  // no more urgent
+  f.Arrive(1, 40, 1);  // no more urgent than request 0
   EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
   f.Arrive(2, 40, 0);
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
   EXPECT_TRUE(f.scheduler->IsSuspended(id));
-  EXPECT_EQ(f.Plan(), Ids{2});  // 1 would fit, but is less urgent than the suspended
+  EXPECT_EQ(f.Plan(), Ids{2});  // request 1 would fit, but is less urgent than the suspended step
   EXPECT_NE(f.scheduler->step_id(), id);
   f.Complete();
   EXPECT_EQ(f.Finished(), Ids{2});
@@ -84,15 +84,15 @@ TEST(SchedulerPreempt, NeitherWithoutASharingThatPreemptsNorWithoutBoundaries) {
   }
 }
 
-// A prompt that runs in one step waits for a step with room after its step was dropped, like a new
-// one. More urgent work goes first, and may leave no room.
+// A prompt that must run in one step waits for room after its step was dropped, as a new prompt
+// does. More urgent work goes first, and may leave no room.
 TEST(SchedulerPreempt, WhatIsDroppedWaitsForRoomAgain) {
   Fixture f([](EngineConfig* config) {
     config->scheduler.policies.retention = Retention::kNone;
     config->scheduler.preemption.max_suspended_steps = 1;
     config->scheduler.max_num_seqs = 16;
   });
-  f.Arrive(0, 390, 9);  // 13 blocks, where a step may have 21 of its own
+  f.Arrive(0, 390, 9);  // needs 13 blocks; a step may hold 21 blocks that are not kept
   EXPECT_EQ(f.Plan(), Ids{0});
   DropByTwo(1, &f);
   f.Complete();
@@ -108,8 +108,8 @@ TEST(SchedulerPreempt, WhatIsDroppedWaitsForRoomAgain) {
   EXPECT_EQ(f.Plan(), Ids{0});
 }
 
-// A request may be admitted behind a shared prefix for a later step than the prefix's own. It must
-// not begin there once the prefix's step is dropped.
+// A request may be admitted behind a shared prefix for a later step than the step with the prefix.
+// If the prefix's step is dropped, the request must not begin behind the prefix.
 TEST(SchedulerPreempt, MembersOfAPrefixThatWasDroppedBeginAnew) {
   Fixture f([](EngineConfig* config) {
     config->scheduler.policies = FindPreset("prelude")->policies;
@@ -117,7 +117,7 @@ TEST(SchedulerPreempt, MembersOfAPrefixThatWasDroppedBeginAnew) {
     config->scheduler.preemption.max_suspended_steps = 1;
     config->scheduler.num_kv_blocks = 60;
   });
-  for (RequestId id : {0, 1}) {  // both do not fit a step of 200
+  for (RequestId id : {0, 1}) {  // a step of 200 tokens has no room for both
     Request request;
     request.prompt.assign(96, 1);
     request.prompt.resize(156, static_cast<TokenId>(id + 2));
@@ -125,7 +125,7 @@ TEST(SchedulerPreempt, MembersOfAPrefixThatWasDroppedBeginAnew) {
     request.priority = 9;
     f.scheduler->Arrive(id, std::move(request), ++f.now_us);
   }
-  EXPECT_EQ(f.Plan().size(), 2u);  // the prefix and one of them
+  EXPECT_EQ(f.Plan().size(), 2u);  // the prefix and one of the requests
   DropByTwo(2, &f);
   f.Complete();
   EXPECT_EQ(f.Plan(), Ids{2});
@@ -142,7 +142,8 @@ TEST(SchedulerPreempt, MembersOfAPrefixThatWasDroppedBeginAnew) {
   EXPECT_EQ(f.scheduler->Stats().kv_blocks_used, 0);
 }
 
-// A prompt longer than a step: more urgent work goes first between its steps, except with `none`.
+// A prompt is longer than a step. More urgent work goes first between its steps, except with
+// `none`.
 TEST(SchedulerPreempt, BetweenTheStepsOfAPrompt) {
   for (const Granularity granularity : {Granularity::kChunk, Granularity::kNone}) {
     Fixture f([&](EngineConfig* config) { config->scheduler.policies.granularity = granularity; });
@@ -165,7 +166,7 @@ TEST(SchedulerPreempt, BeyondTheBoundTheLeastUrgentIsComputedAgain) {
     EXPECT_EQ(f.Plan(), Ids{static_cast<RequestId>(i)});
     steps.push_back(f.scheduler->step_id());
   }
-  EXPECT_FALSE(f.scheduler->IsSuspended(steps[0]));  // dropped
+  EXPECT_FALSE(f.scheduler->IsSuspended(steps[0]));  // it was dropped
   EXPECT_TRUE(f.scheduler->IsSuspended(steps[1]));
   EXPECT_TRUE(f.scheduler->IsSuspended(steps[2]));
   EXPECT_EQ(f.scheduler->Stats().steps_dropped, 1u);
@@ -189,7 +190,7 @@ TEST(SchedulerPreempt, WhatFindsNoBlocksPreemptsNothing) {
   f.Arrive(1, 300, 0);  // 10 blocks
   EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
   f.Arrive(2, 200, 0);                           // 7 blocks
-  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);  // behind 1
+  EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);  // request 2 waits behind request 1
   f.scheduler->Cancel(1, 1);
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
   EXPECT_EQ(f.Plan(), Ids{2});
@@ -206,12 +207,12 @@ TEST(SchedulerPreempt, CancelledWhileSuspended) {
   EXPECT_EQ(f.Plan(), Ids{2});
   f.scheduler->Cancel(0, 1);
   EXPECT_EQ(f.Finished(), Ids{0});
-  EXPECT_TRUE(f.scheduler->IsSuspended(id));  // 1 waits for it
+  EXPECT_TRUE(f.scheduler->IsSuspended(id));  // request 1 waits for the step
   f.Complete();
   EXPECT_EQ(f.Plan(), (Ids{0, 1}));
   f.Arrive(3, 40, 0);
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-  f.scheduler->Cancel(1, 1);  // now no request does
+  f.scheduler->Cancel(1, 1);  // now no request waits for the step
   EXPECT_FALSE(f.scheduler->IsSuspended(id));
   EXPECT_EQ(f.Plan(), Ids{3});
   EXPECT_EQ(f.scheduler->Stats().kv_blocks_used, 2);
@@ -240,14 +241,14 @@ TEST(SchedulerPreempt, NoStepIsSuspendedForEver) {
   f.Arrive(2, 40, 0);
   f.now_us += 5000;
   f.Complete();
-  EXPECT_EQ(f.Plan(), Ids{0});  // overdue
+  EXPECT_EQ(f.Plan(), Ids{0});  // the first step has reached its bound
   EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
   f.Complete();
   EXPECT_EQ(f.Plan(), Ids{2});
 }
 
-// The running step stops when the bound of a suspended one ends. That one has then used up its
-// bound, so no other stops it.
+// The running step stops when a suspended step reaches its bound. No other step stops that one
+// again, since it has used up its bound.
 TEST(SchedulerPreempt, TheEndOfABoundBeginsARound) {
   Fixture f([](EngineConfig* config) { config->scheduler.preemption.max_suspended_us = 5000; });
   f.Arrive(0, 100, 1);
@@ -264,14 +265,14 @@ TEST(SchedulerPreempt, TheEndOfABoundBeginsARound) {
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
   EXPECT_EQ(f.Plan(), Ids{0});
   EXPECT_EQ(f.scheduler->NextRoundUs(), std::nullopt);
-  f.now_us += 10'000;  // beyond the other's bound
+  f.now_us += 10'000;  // beyond the bound of the other step
   EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
   EXPECT_EQ(f.scheduler->NextRoundUs(), std::nullopt);
   f.Complete();
   EXPECT_EQ(f.Plan(), Ids{1});
 }
 
-// A request is not suspended, dropped and computed again for ever either.
+// Nor is a request suspended, dropped and computed again for ever.
 TEST(SchedulerPreempt, WhatIsDroppedKeepsTheTimeItWasSuspended) {
   Fixture f([](EngineConfig* config) {
     config->scheduler.preemption.max_suspended_steps = 1;
@@ -302,12 +303,12 @@ TEST(SchedulerPreempt, WhatIsDroppedKeepsTheTimeItWasSuspended) {
   EXPECT_EQ(f.Plan(), Ids{0});
   f.Arrive(next + 1, 40, 0);
   EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
-  (void)f.Finished();  // the others
+  (void)f.Finished();  // the other requests
   f.Complete();
   EXPECT_EQ(f.Finished(), Ids{0});
 }
 
-// Requests that decode take a token in each new step; their prompts stop like others.
+// Requests that decode take a token in each new step. Their prompts may stop like other prompts.
 TEST(SchedulerPreempt, DecodesJoinNewSteps) {
   Fixture f;
   f.Arrive(0, 40, 1, 8);
@@ -317,14 +318,15 @@ TEST(SchedulerPreempt, DecodesJoinNewSteps) {
   EXPECT_EQ(f.Plan(), (Ids{1, 0}));
   f.Arrive(2, 40, 0);
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
-  EXPECT_EQ(f.Plan(), Ids{2});  // 0's next token is in the suspended step
+  EXPECT_EQ(f.Plan(), Ids{2});  // request 0's next token is in the suspended step
   f.Complete();
   EXPECT_EQ(f.Plan(), (Ids{1, 0}));
   f.Complete();
   EXPECT_EQ(f.Plan(), (Ids{0, 1}));
 }
 
-// By the formula the latest request without slack goes first, but it stops no running step.
+// By the formula, the request with the latest deadline goes first among those without slack. But it
+// stops no running step.
 TEST(SchedulerPreempt, LateRequestsDoNotStopOneAnother) {
   Fixture f([](EngineConfig* config) {
     KnowCosts(config);
@@ -345,7 +347,7 @@ TEST(SchedulerPreempt, LateRequestsDoNotStopOneAnother) {
   EXPECT_EQ(f.Plan(), Ids{0});
 }
 
-// Prompts leave room for preempting requests, which thus never wait for their blocks.
+// Prompts leave blocks free for preempting requests, which thus never wait for blocks of prompts.
 TEST(SchedulerPreempt, AnExpressArenaIsLeftFree) {
   const auto make = [](int32_t express_tokens) {
     return Fixture([&](EngineConfig* config) {
@@ -358,7 +360,7 @@ TEST(SchedulerPreempt, AnExpressArenaIsLeftFree) {
   for (const int32_t express_tokens : {0, 64}) {
     Fixture f = make(express_tokens);
     f.Arrive(0, 640, 1);  // 20 blocks
-    f.Arrive(1, 608, 1);  // 19 blocks: one is left
+    f.Arrive(1, 608, 1);  // 19 blocks, which leaves one free
     EXPECT_EQ(f.Plan(), express_tokens == 0 ? (Ids{0, 1}) : Ids{0});
     f.Arrive(2, 64, 0);  // 2 blocks
     const StepFate fate = f.Reconsider();
@@ -373,7 +375,7 @@ TEST(SchedulerPreempt, AnExpressArenaIsLeftFree) {
   EXPECT_EQ(f.Plan(), Ids{0});
   f.Complete();
   f.Arrive(1, 640, 1);  // 20 blocks
-  f.Arrive(2, 480, 1);  // 15 blocks: an eighth is left
+  f.Arrive(2, 480, 1);  // 15 blocks, which leaves an eighth free
   f.Arrive(3, 30, 1);
   EXPECT_EQ(f.Plan(), (Ids{1, 2}));
 }

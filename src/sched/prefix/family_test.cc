@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Tokens = std::vector<TokenId>;
 
-// `shared` times token 1, then `own` tokens from `first` on.
+// `shared` copies of token 1, then `own` tokens that count up from `first`.
 Tokens Prompt(int32_t shared, int32_t own, TokenId first) {
   Tokens tokens(shared, 1);
   for (int32_t i = 0; i < own; ++i) tokens.push_back(first + i);
@@ -45,7 +45,7 @@ TEST(Family, NothingToGain) {
   EXPECT_EQ(Choose(Prompt(100, 5, 10), {}).prefix_len, 0);
   EXPECT_EQ(Choose(Prompt(100, 5, 10), {Prompt(0, 50, 20)}).prefix_len, 0);
   EXPECT_EQ(Choose(Prompt(96, 5, 10), {Prompt(96, 5, 20)}, 96).prefix_len, 0);
-  EXPECT_EQ(Choose(Prompt(100, 5, 10), {Prompt(100, 5, 20)}, 96).prefix_len, 0);  // 4 tokens
+  EXPECT_EQ(Choose(Prompt(100, 5, 10), {Prompt(100, 5, 20)}, 96).prefix_len, 0);  // 4 tokens saved
 }
 
 TEST(Family, LeavesOutWhoWouldCostMoreThanHeBrings) {
@@ -69,7 +69,8 @@ TEST(Family, DoesNotBreakUpAnotherFamily) {
   EXPECT_THAT(ChooseFamily(Prompt(64, 5, 10), candidates, 0).members, IsEmpty());
 }
 
-// Compares with all subsets of requests that part at random tokens and share none behind them.
+// Compares with all subsets of requests that diverge at random tokens and share no tokens behind
+// them.
 TEST(Family, SavesAsMuchAsAnyChoice) {
   Random random(7);
   for (int round = 0; round < 300; ++round) {

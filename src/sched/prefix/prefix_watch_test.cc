@@ -57,7 +57,7 @@ class PrefixWatchTest : public ::testing::Test {
   BlockManager blocks_{10, true};
   PrefixWatch watch_;
   std::vector<std::unique_ptr<RequestRecord>> requests_;
-  std::vector<Sequence*> moved_;  // by the last change of the cache
+  std::vector<Sequence*> moved_;  // changed by the last call of Follow
 };
 
 std::vector<TokenId> Blocks(const std::vector<TokenId>& fill) {
@@ -97,11 +97,11 @@ TEST_F(PrefixWatchTest, TellsThoseWhomAChangeConcerns) {
   Sequence* a = Arrive(Blocks({1, 2, 3}));
   Sequence* b = Arrive(Blocks({1, 5}));
   Sequence* c = Arrive(Blocks({7, 8}));
-  Cache(Blocks({1, 2}));  // two blocks at once tell each but once
+  Cache(Blocks({1, 2}));  // two new blocks cause one call for each sequence
   EXPECT_THAT(moved_, UnorderedElementsAre(a, b));
   Cache(Blocks({1, 2, 3, 4}));
   EXPECT_THAT(moved_, ElementsAre(a));
-  Cache(Blocks({20, 21, 22, 23, 24, 25}));  // evicts 4, not 3: no one has it as the deepest
+  Cache(Blocks({20, 21, 22, 23, 24, 25}));  // evicts 4, not 3: block 4 is no sequence's deepest
   EXPECT_THAT(moved_, IsEmpty());
   Cache(Blocks({30}));  // evicts 3
   EXPECT_THAT(moved_, ElementsAre(a));

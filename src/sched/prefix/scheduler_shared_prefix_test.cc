@@ -1,5 +1,5 @@
-// Shared prefixes, fairness and the flood rule: the scheduler against the fake executor. Each of
-// its answers depends on every token before it.
+// Shared prefixes, fairness and the bound on OneShot work: the scheduler with the fake executor.
+// Each answer of this executor depends on every token before it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ Request MakeRequest(int32_t shared, int32_t what, int32_t own, int32_t who,
   return request;
 }
 
-// The cost of a plan: tokens through the weights, and keys that their attention reads.
+// The cost of a plan: the tokens computed, and the keys that their attention reads.
 struct Work {
   int64_t tokens = 0;
   int64_t keys = 0;
@@ -168,7 +168,7 @@ TEST(Forests, AParentRowAndItsChildren) {
   EXPECT_EQ(stats.decode_slots_taken, 0u);
 }
 
-// Another request may compute only the tokens before the first wanted log-probability.
+// Another request may compute this prompt's prefix only up to the first wanted log-probability.
 TEST(Forests, PromptLogprobsShareWhatLiesBeforeThem) {
   for (const auto& [start, shared] : {std::pair(90, 60), std::pair(41, 40), std::pair(1, 0)}) {
     SCOPED_TRACE(start);
@@ -192,7 +192,7 @@ TEST(Forests, PromptLogprobsShareWhatLiesBeforeThem) {
 TEST(Forests, CoWaitingRequestsNeedNoGroup) {
   Harness harness(SomeConfig());
   for (int i = 0; i < 3; ++i) harness.Arrive(MakeRequest(100, 5, 20, i));
-  harness.Arrive(MakeRequest(100, 6, 20, 0));  // begins otherwise
+  harness.Arrive(MakeRequest(100, 6, 20, 0));  // begins with other tokens
   Request salted = MakeRequest(100, 5, 20, 4);
   salted.cache_salt = 9;
   harness.Arrive(std::move(salted));
@@ -211,7 +211,8 @@ TEST(Forests, TheCachedPartIsAttachedFirst) {
   EXPECT_EQ(harness.scheduler.Stats().prefix_cache_hits, 192u);
 }
 
-// A prefix takes several steps, and its members take several more; also without prefix caching.
+// A prefix takes several steps, and its members take several more. This also holds without prefix
+// caching.
 TEST(Forests, AGroupBeyondTheTokenBudgetContinues) {
   for (const bool caching : {true, false}) {
     EngineConfig config = SomeConfig();
@@ -227,7 +228,8 @@ TEST(Forests, AGroupBeyondTheTokenBudgetContinues) {
   }
 }
 
-// 100 documents of 150 tokens against a query of 2,000: at most 1.15 times the least work.
+// A rerank request with 100 documents of 150 tokens and a query of 2,000 tokens. The work is at
+// most 1.15 times the least possible work.
 TEST(Forests, RerankComputesTheQueryOnce) {
   Work ideal;
   ideal.Add(0, 2000);
@@ -262,7 +264,8 @@ TEST(Forests, CancellingMembersHurtsNoOther) {
     config.scheduler.prefix_caching = caching;
     Harness harness(config);
     ArriveGroup(&harness, 1, 10, 150, 30);
-    harness.in_step = [&] {  // the head, while the prefix is computed; another that is in the step
+    harness.in_step = [&] {  // cancels the head while the prefix is computed, then a member in the
+                             // step
       if (harness.num_steps == 0) harness.scheduler.Cancel(0, harness.now_us);
       if (harness.num_steps == 2) harness.scheduler.Cancel(1, harness.now_us);
     };
@@ -302,7 +305,8 @@ TEST(Forests, ALateRequestJoinsAPrefixThatIsBeingComputed) {
   EXPECT_EQ(harness.work.tokens, 150 + 3 * 10);
 }
 
-// A conversation's long prompt is being computed. Decisions on the same text wait for it.
+// A conversation's long prompt is being computed. Decisions about the same text wait for that
+// prompt.
 TEST(PrefixWait, PeersWaitForALeaderAndFindItsBlocks) {
   EngineConfig config = SomeConfig();
   config.scheduler.max_num_batched_tokens = 256;
@@ -330,8 +334,8 @@ TEST(PrefixWait, ASharedHeaderSerialisesNothing) {
   EXPECT_EQ(longer.work.tokens, 6 * 264);
 }
 
-// Each request of a chain continues the one before it, so each is the leader of the next one. The
-// last waits for all of them, as long as it may.
+// Each request of a chain continues the request before it, so each one is the leader of the next.
+// The last one waits for all of them, within its bound.
 TEST(PrefixWait, IsBounded) {
   for (const int32_t max_wait_ms : {0, 3, 1000}) {
     EngineConfig config = SomeConfig();
@@ -342,7 +346,7 @@ TEST(PrefixWait, IsBounded) {
     for (int i = 1; i <= 10; ++i) harness.Arrive(MakeRequest(64 * i, 1, 1, i, 2));
     const RequestId last = harness.Arrive(MakeRequest(64 * 10, 1, 10, 50));
     harness.RunAll();
-    EXPECT_EQ(harness.finished_in[last], std::min(max_wait_ms, 10));  // steps of a millisecond
+    EXPECT_EQ(harness.finished_in[last], std::min(max_wait_ms, 10));  // a step takes a millisecond
     EXPECT_EQ(harness.scheduler.Stats().prefix_waits, max_wait_ms == 0 ? 0u : 10u);
   }
 }
@@ -360,11 +364,12 @@ TEST(PrefixWait, EndsWithTheLeader) {
   harness.Step();
   EXPECT_EQ(harness.scheduler.Stats().prefix_waits, 1u);
   harness.RunAll();
-  EXPECT_EQ(harness.Lines()[2], "iteration 2: prefill R1[128,256)");  // planned anew
+  EXPECT_EQ(harness.Lines()[2], "iteration 2: prefill R1[128,256)");  // the request is planned
+                                                                      // again
 }
 
-// The leader (R1) takes on the priority of the request that waits for it (R2). R0, which came
-// before both, therefore gives its blocks to them.
+// The leader (R1) inherits the priority of the request that waits for it (R2). R0 arrived before
+// both, but must therefore give its blocks to them.
 TEST(PrefixWait, TheLeaderInheritsItsPeersUrgency) {
   EngineConfig config = SomeConfig();
   config.scheduler.num_kv_blocks = 16;
@@ -433,7 +438,7 @@ TEST(Fairness, StrictPresetsKeepTheOrderOfArrival) {
   }
 }
 
-// Chat requests come while the pool is small, with and without a flood of OneShot work.
+// Chat requests arrive while the pool is small, once with and once without many OneShot requests.
 struct Admissions {
   int32_t max_decoding = 0;
   int num_steps = 0;

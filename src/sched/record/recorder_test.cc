@@ -39,7 +39,7 @@ StepResults EmptyResults(const StepPlan& plan) {
 EngineConfig TightConfig(const char* preset) {
   EngineConfig config;
   if (const Preset* known = FindPreset(preset)) config.scheduler.policies = known->policies;
-  if (preset == std::string_view("dynamic")) {  // no preset's
+  if (preset == std::string_view("dynamic")) {  // not used by any preset
     config.scheduler.policies = FindPreset("vllm-fcfs")->policies;
     config.scheduler.policies.decode_set = DecodeSet::kDynamic;
     config.scheduler.dynamic_step_us = 1000;
@@ -88,7 +88,7 @@ Request RandomRequest(Random* random) {
   return request;
 }
 
-// A run with arrivals, cancellations and failed draws; returns its log.
+// Runs a load with arrivals, cancellations and failed draws; returns the log.
 std::string RecordRun(uint64_t seed, const char* preset) {
   Random random(seed);
   std::ostringstream log;
@@ -116,7 +116,7 @@ std::string RecordRun(uint64_t seed, const char* preset) {
     if (random.OneIn(10)) scheduler.CancelSample(random.Between(0, 40), 1, now_us);
     const StepPlan* plan = scheduler.Plan(++now_us);
     if (plan == nullptr) continue;
-    if (random.OneIn(2)) {  // it is stopped, and others arrive meanwhile
+    if (random.OneIn(2)) {  // the step is stopped, and other requests arrive meanwhile
       Request request = RandomRequest(&random);
       if (next_id < 40 && Scheduler::CheckFits(config, request).ok()) {
         scheduler.Arrive(next_id++, std::move(request), now_us);
@@ -209,7 +209,8 @@ Request RequestOf(const json& event) {
   return request;
 }
 
-// Feeds the log's arrivals, cancellations and drawn tokens, not its plans, to a fresh scheduler.
+// Feeds a fresh scheduler with the arrivals, cancellations and drawn tokens of the log, but not
+// with its plans.
 std::string Replay(const std::string& log) {
   std::istringstream in(log);
   std::ostringstream again;

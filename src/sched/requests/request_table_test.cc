@@ -78,7 +78,7 @@ TEST_F(RequestTableTest, AdaptersRunAndWait) {
   };
   RequestRecord* running = add(2, 1, 2);
   add(3, 64, 0);
-  add(4, 65, 1);  // none of the adapters that are shown
+  add(4, 65, 1);  // beyond the adapters that are shown
   EXPECT_EQ(bits(), std::pair(uint64_t{1}, uint64_t{1} << 63));
   add(5, 1, 0);
   EXPECT_EQ(bits(), std::pair(uint64_t{1}, uint64_t{1} << 63 | 1));
@@ -100,7 +100,7 @@ TEST_F(RequestTableTest, ARequestIsForgottenOnceItIsInNoStep) {
   EXPECT_TRUE(table_.running().empty());
   EXPECT_EQ(table_.NumLiveRequests(), 0);
   table_.ForgetEnded();
-  EXPECT_EQ(table_.Find(4), request);  // the step still points to it
+  EXPECT_EQ(table_.Find(4), request);  // the step still points to the request
   First(request)->in_step = false;
   table_.ForgetEnded();
   EXPECT_EQ(table_.Find(4), nullptr);

@@ -9,7 +9,7 @@
 namespace skein {
 namespace {
 
-// Sequences in the order in which they are made.
+// Makes sequences, each later in the order than those made before.
 class WaitingSetsTest : public ::testing::Test {
  protected:
   Sequence* Make(ExecutionClass execution_class, SequenceState state, int32_t num_missing = 10) {
@@ -41,7 +41,7 @@ TEST_F(WaitingSetsTest, PreemptedOnesGoBeforeNewOnesOfTheirClass) {
   Sequence* answer = Make(kDecode, kPreempted);
   EXPECT_EQ(sets_.Head(true, true), read);
   EXPECT_EQ(sets_.Head(true, false), read);
-  EXPECT_EQ(sets_.Head(false, true), answer);  // even if another class waits before it
+  EXPECT_EQ(sets_.Head(false, true), answer);  // even if the other class waits longer
   EXPECT_EQ(sets_.NextFitting(nullptr, 100, true, true), nullptr);
   EXPECT_EQ(sets_.num_preempted(), 2u);
   sets_.Erase(read);
