@@ -1,4 +1,4 @@
-// Counts the scheduler's heap allocations: none in a steady step, none that stay after a load.
+// Counts the scheduler's heap allocations: a steady step makes none, and after a load none remain.
 
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ int64_t NumDraws(const StepPlan& plan) {
   return count;
 }
 
-// Covers the decode set `fill` (no stop rule) and `prefix-homogeneous`, with requests that wait
+// Covers the decode sets `fill` (no stop rule) and `prefix-homogeneous`, while requests wait
 // throughout.
 TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
   for (const std::string stop : {"", "never", "heuristic", "bandit", "q-learning"}) {
@@ -65,8 +65,8 @@ TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
           .rule = *rule, .small_batch = 0, .max_lost_tokens_peers = 0};
     }
     Scheduler scheduler(MakeSchedulerConfig(config).value());
-    // Six requests share a prompt. The heuristic refuses one with another prompt. Two find too few
-    // slots.
+    // Six requests share a prompt. The heuristic refuses a request with another prompt. Two
+    // requests find too few slots.
     for (int i = 0; i < 9; ++i) {
       Request request = SomeRequest(190, 205, i == 6 ? 2 : 1);
       request.generate().num_samples = i > 6 ? 3 : 1;
@@ -75,7 +75,7 @@ TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
     StepResults results;
     results.draws.reserve(8);
     int64_t before = 0;
-    for (int step = 0; step < 200; ++step) {  // through several new blocks, each published
+    for (int step = 0; step < 200; ++step) {  // several new blocks are filled and published
       const StepPlan* plan = scheduler.Plan(1000 * step);
       ASSERT_NE(plan, nullptr);
       results.draws.resize(NumDraws(*plan));
@@ -83,7 +83,7 @@ TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
       for (DrawResult& result : results.draws) result.token.token = ++token % 90;
       scheduler.Complete(&results, 1000 * step + 900);
       scheduler.TakeOutputs();
-      if (step == 10) before = num_allocations;  // the vectors have reached their size
+      if (step == 10) before = num_allocations;  // the vectors have reached their final size
     }
     EXPECT_EQ(num_allocations - before, 0);
     const EngineStats stats = scheduler.Stats();
@@ -95,7 +95,7 @@ TEST(Allocation, SteadyDecodeStepsAllocateNothing) {
   }
 }
 
-// Requests come, are passed over, get other ranks, join and leave. Their number never exceeds its
+// Requests arrive, are passed over, get other ranks, join and leave. Their number never exceeds its
 // first peak.
 TEST(Allocation, PrefixGroupsThatChangeAllocateNothing) {
   constexpr int kRequests = 200;
@@ -143,8 +143,8 @@ TEST(Allocation, PrefixGroupsThatChangeAllocateNothing) {
       groups.EndRound();
       groups.ObserveStep(groups.num_active(), 0, 1000);
     };
-    // All requests wait at once and are in the batch at once, so that later states are never
-    // larger.
+    // All requests first wait at the same time, and then are in the batch at the same time, so that
+    // later states are never larger.
     for (const auto& request : requests) groups.Enter(request->sequences.front().get(), 0);
     for (const auto& request : requests) groups.Join(request.get(), 0);
     for (const auto& request : requests) groups.Leave(request.get());
@@ -166,7 +166,7 @@ TEST(Allocation, TenThousandRequestsLeaveNothingBehind) {
   const std::atomic<bool> never{false};
   Random random(1);
   StepResults results;
-  // Serves waves of requests, each until nothing is left; one wave is 50 requests.
+  // Serves waves of 50 requests; each wave is served until nothing is left.
   const auto serve = [&](int num_waves) {
     static RequestId next_id = 0;
     for (int wave = 0; wave < num_waves; ++wave) {
@@ -189,8 +189,8 @@ TEST(Allocation, TenThousandRequestsLeaveNothingBehind) {
   serve(20);
   const int64_t bytes_before = live_bytes;
   serve(200);  // 10,000 requests
-  // The reused vectors may still grow for a larger step: by a few kilobytes, not by bytes a
-  // request.
+  // The reused vectors may still grow for a larger step, by a few kilobytes. They must not grow
+  // with the number of requests.
   EXPECT_LT(live_bytes - bytes_before, 20000);
   const EngineStats stats = scheduler.Stats();
   EXPECT_EQ(stats.requests_oneshot + stats.requests_decode, 11000u);

@@ -12,7 +12,8 @@
 namespace skein {
 namespace {
 
-// A user of the default order asked for no predictions, so its server starts nearly as early.
+// A user of the default order did not ask for predictions, so the profile must hardly delay the
+// server's start.
 constexpr TimeUs kShortProfileUs = 700'000;
 constexpr TimeUs kProfileUs = 4'000'000;
 
@@ -147,7 +148,7 @@ CostProfileLimits ProfileLimitsOf(const SchedulerConfig& config) {
 std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
                                      const CostProfileLimits& limits) {
   constexpr size_t kMinSamples = 3;
-  constexpr double kShortUs = 100'000;  // measured twice
+  constexpr double kShortUs = 100'000;  // steps up to this time are measured twice
   const auto cacheable = static_cast<int32_t>(
       std::min<int64_t>(limits.max_model_len, int64_t{profiler.num_kv_blocks()} * kBlockTokens));
   const int32_t context = profiler.retains_all() ? cacheable : limits.max_model_len;
@@ -172,8 +173,8 @@ std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
   const std::vector<ProfileRow> one = {{1, 0}};
   profiler.MeasureUs(one);  // warm-up: touches memory that no step has touched yet
   measure(one);
-  // Two short rows, for comparison with one row of as many tokens: this separates a row's cost from
-  // the step's.
+  // Two short rows, for comparison with one row of as many tokens. The difference separates a row's
+  // cost from the step's cost.
   const int32_t few = std::min(16, longest / 2);
   if (few >= 1 && limits.max_rows > 1) measure({{few, 0}, {few, 0}});
   bool cached = limits.cached;
@@ -183,7 +184,7 @@ std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,
     if (cached && before > 0) measure({{tokens, before}});
     cached = limits.cached && !cached;
   }
-  // The longest prompt that the time allows: short ones tell little about attention.
+  // The longest prompt that the time allows, since short prompts say little about attention.
   int32_t most = longest;
   while (most > 1 && !fits(WorkOf(most, 0))) most /= 2;
   measure({{most, 0}});

@@ -19,18 +19,18 @@ CostProfileLimits LimitsOf(const EngineConfig& config) {
   return ProfileLimitsOf(MakeSchedulerConfig(config).value());
 }
 
-// Predictions for complete prompts rest on measurements of complete prompts.
+// Predictions for complete prompts need measurements of complete prompts.
 TEST(ProfileLimitsOf, ReachesTheLongestPromptWherePromptsRunWhole) {
   EngineConfig config = Config("prefill-only");
   EXPECT_EQ(LimitsOf(config).max_step_tokens, 4096);
   EXPECT_EQ(LimitsOf(config).max_model_len, 4096);
   config.scheduler.policies.retention = Retention::kNone;
   EXPECT_EQ(LimitsOf(config).max_step_tokens, 4096);
-  config.scheduler.max_num_batched_tokens = 8192;  // several prompts
+  config.scheduler.max_num_batched_tokens = 8192;  // room for several prompts
   EXPECT_EQ(LimitsOf(config).max_step_tokens, 8192);
 }
 
-// Contiguous storage holds one sequence.
+// Contiguous storage holds only one sequence.
 TEST(ProfileLimitsOf, OneRowWhereOneSequenceIsHeld) {
   EngineConfig config = Config("flow-prefill");
   EXPECT_EQ(LimitsOf(config).max_rows, 2);

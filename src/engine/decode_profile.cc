@@ -18,7 +18,7 @@ DecodeWork WorkOfDecodes(const ProfileDecodes& decodes) {
           .unique = double{1} * decodes.num_groups * decodes.shared_tokens + own};
 }
 
-// The steps that fit, by the tokens that they ask for.
+// The steps that fit the limits, sorted by the tokens that they ask for.
 std::vector<ProfileDecodes> StepsOf(const DecodeProfileLimits& limits, int32_t num_kv_blocks) {
   std::vector<ProfileDecodes> steps;
   std::vector<int32_t> sizes;
@@ -68,7 +68,7 @@ std::vector<DecodeSample> ProfileSharedDecodes(StepProfiler& profiler, const Clo
         static_cast<double>(clock.NowUs()) + 2 * predicted_us > static_cast<double>(end_us)) {
       continue;
     }
-    // The first run brings memory near that no step has touched.
+    // The first run is not counted: it touches memory that no step has touched.
     profiler.MeasureDecodesUs(step);
     const double us = profiler.MeasureDecodesUs(step);
     samples.push_back({work, us});

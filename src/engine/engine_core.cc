@@ -68,7 +68,8 @@ bool EngineCore::Step(const std::atomic<bool>& preempt, const std::function<bool
   return true;
 }
 
-// Counts the round by its cause. A round that began with a stopped step has been counted already.
+// Counts the round by its cause. If the round began with a stopped step, it has been counted
+// already.
 void EngineCore::BeginRound(bool timed) {
   const bool counted = std::exchange(in_round_, false);
   const bool arrived = std::exchange(arrived_, false);
@@ -88,7 +89,7 @@ void EngineCore::DropTasks() {
 }
 
 // The task of the step that the scheduler has named. Tasks of dropped steps are destroyed before a
-// new one begins, so that their memory is free.
+// new task begins, so that their memory is free.
 EngineCore::StoppedTask EngineCore::TakeTask(const StepPlan& plan) {
   StoppedTask taken = {.step_id = scheduler_.step_id()};
   for (StoppedTask& stopped : stopped_) {

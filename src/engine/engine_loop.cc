@@ -15,9 +15,9 @@ namespace {
 
 constexpr int32_t kViewRequestsMax = 16;
 
-// The bound on queued events. Arrivals are at most max_queued_requests. Each live request is
-// cancelled at most once, and each of its samples at most once. Running requests hold a block, a
-// slot or a token of the step, or wait to get those back.
+// The bound on queued events. There are at most max_queued_requests arrivals. Each live request is
+// cancelled at most once, and each of its samples at most once. Each running request holds a block,
+// a slot or a token of the step, or waits to get these back.
 size_t MaxEvents(const EngineConfig& config) {
   const auto queued = static_cast<size_t>(config.max_queued_requests);
   const SchedulerConfig& limits = config.scheduler;
@@ -27,7 +27,7 @@ size_t MaxEvents(const EngineConfig& config) {
          kViewRequestsMax + EngineLoop::kMaxVisits;
 }
 
-// The most urgent deadline of a group becomes that of all.
+// Gives all requests of a group the earliest deadline among them.
 void ShareDeadline(std::vector<Request>* requests) {
   std::optional<TimeUs> soonest_us;
   for (const Request& request : *requests) {
@@ -43,12 +43,12 @@ int64_t NumTokens(const std::vector<Request>& requests) {
   return count;
 }
 
-// The bound of a step with prompts and decodes, if waiting is bounded: the answer of a request that
-// was taken in must not take much longer than its wait did.
+// The bound of a step with prompts and decodes, if waiting is bounded. The answer of an accepted
+// request must not take much longer than the request waited.
 constexpr TimeUs kMixedStepUs = 100'000;
 
-// The longest estimated wait with which a request is taken; 0: any. Half of a client's time is left
-// for the errors of the estimate and for the work itself.
+// A request is accepted if its estimated wait is at most this; 0: any wait. Half of a client's time
+// is left for errors of the estimate and for the work itself.
 TimeUs MaxWaitUs(const EngineConfig& config, const Request& request) {
   return request.timeout_us ? std::max<TimeUs>(1, *request.timeout_us / 2) : config.max_wait_us;
 }
@@ -188,7 +188,7 @@ void EngineLoop::CancelSample(RequestId id, int32_t sample) {
 }
 
 void EngineLoop::PushCancellation(RequestId id, int32_t sample) {
-  // The queue refuses events only after Close, and then everything ends anyway.
+  // The queue refuses events only after Close. Then every request ends anyway.
   SKEIN_CHECK(events_.TryPush(Cancellation{id, sample}) || !accepting_);
   RaiseSignal();
 }
@@ -210,9 +210,9 @@ void EngineLoop::RaiseSignal() {
   preempt_.store(true, std::memory_order_relaxed);
 }
 
-// Called before the queue is drained, so that a signal raised after this is seen later. The
+// Called before the queue is drained, so that a signal raised after this call is seen later. The
 // signal's time is cleared last, so a signal raised in between is not timed. In the other order,
-// its time would stay and count for a later signal.
+// its time would stay and be counted for a later signal.
 void EngineLoop::Acknowledge() {
   preempt_.store(false);
   signal_us_.store(0);
@@ -338,7 +338,7 @@ void EngineLoop::NotePatience(const Arrival& arrival) {
   patience_limit_ = 2 * patience_.size() + kPatienceEntries;
 }
 
-// Nobody waits any more for what these requests would compute.
+// Ends requests whose clients no longer wait for the answer.
 void EngineLoop::EndImpatient() {
   if (patience_.empty()) return;
   const TimeUs now_us = clock_->NowUs();
@@ -362,7 +362,7 @@ void EngineLoop::RunStep() {
   const uint64_t tokens_before = published_stats_.prompt_tokens;  // this thread alone writes it
   const bool waited = core_.num_queued() > 0;
   core_.Step(preempt_, [this] {
-    if (quit_.load(std::memory_order_relaxed)) return false;  // Run ends every request
+    if (quit_.load(std::memory_order_relaxed)) return false;  // Run then ends every request
     const TimeUs signal_us = signal_us_.load(std::memory_order_relaxed);
     if (signal_us > 0) core_.AddBlockingTime(signal_us, clock_->NowUs());
     Acknowledge();

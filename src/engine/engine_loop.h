@@ -25,25 +25,26 @@
 
 namespace skein {
 
-// The engine: a thread of its own turns events into steps.
+// The engine: its own thread turns events into steps.
 //
 //   Submit, Cancel --> event queue --> [ drain --> Plan --> Begin, Resume --> Complete ] -->
 //   callbacks
 //     any thread        bounded           the engine's thread, asleep while there is nothing to do
 //
-// With a sharing that preempts, an event in the queue also raises a signal. The leader of the
-// thread team reads it between two tickets of a running step. It stops the step, clears the signal
-// and runs the scheduler itself. No thread is woken for that, so nothing waits for a processor.
+// With a sharing rule that preempts, an event in the queue also raises a signal. The engine's
+// thread, which takes tickets like the others of its team, reads the signal between two tickets of
+// a running step. It stops the step, clears the signal and runs the scheduler. No thread is woken
+// for this, so nothing waits for a processor.
 //
 // sched/sequence.h draws the states of a request. Callbacks run on the engine's thread.
 class EngineLoop final : public Engine {
  public:
-  // `executor`, `clock` and the observers outlive the engine; the executor and the observers are
+  // `executor`, `clock` and the observers outlive the engine. The executor and the observers are
   // called on the engine's thread only (OnStart on the constructor's). REQUIRES: `scheduler_config`
   // was made from `config`.
   EngineLoop(const EngineConfig& config, const SchedulerConfig& scheduler_config,
              Executor* executor, const Clock* clock, std::vector<SchedulerObserver*> observers);
-  ~EngineLoop() override;  // Shutdown
+  ~EngineLoop() override;  // calls Shutdown
   EngineLoop(const EngineLoop&) = delete;
   EngineLoop& operator=(const EngineLoop&) = delete;
 
@@ -56,31 +57,32 @@ class EngineLoop final : public Engine {
   EngineStats Stats() const override;
   Status View(std::function<void(EngineView)> done) override;
 
-  // Whether Submit would take the request if nothing else waited.
+  // Whether Submit would accept the request if no other request waited.
   Status Check(const Request& request) const;
 
-  // Calls `visit` on the engine's thread, as Scheduler::VisitBlocks. False if kMaxVisits wait
-  // already or the engine is shut down: `visit` is then never called.
+  // Calls `visit` on the engine's thread, as Scheduler::VisitBlocks does. Returns false, and never
+  // calls `visit`, if kMaxVisits calls wait already or the engine is shut down.
   static constexpr int32_t kMaxVisits = 1024;
   bool VisitBlocks(std::function<void(BlockManager*)> visit);
 
-  // Refuses requests from now on and waits, at most `timeout_us`, until all are finished. True if
-  // they are. Not on the engine's thread.
+  // Refuses requests from now on and waits, at most `timeout_us`, until all are finished. Returns
+  // whether they are. Must not be called on the engine's thread.
   bool Drain(int64_t timeout_us);
-  // Ends every request with kError (kUnavailable), and ends the thread. Not on the engine's thread.
+  // Ends every request with kError (kUnavailable), and ends the thread. Must not be called on the
+  // engine's thread.
   void Shutdown();
 
  private:
-  // The arrival of one request or of a group. The scheduler sees all of a group at once.
+  // The arrival of one request or of a group. The scheduler gets all requests of a group together.
   struct Arrival {
-    RequestId first_id = 0;  // the others follow
+    RequestId first_id = 0;  // the other requests have the following ids
     std::vector<Request> requests;
     OutputCallback callback;
     TimeUs arrival_us = 0;
   };
   struct Cancellation {
     RequestId id = 0;
-    int32_t sample = -1;  // all
+    int32_t sample = -1;  // -1: all samples
   };
   struct ViewRequest {
     std::function<void(EngineView)> done;
@@ -97,16 +99,16 @@ class EngineLoop final : public Engine {
     int32_t num_samples = 1;
   };
 
-  // A request that is ended at `us` unless it has begun.
+  // A request that is ended at `us` unless it has begun by then.
   struct Patience {
     TimeUs us = 0;
     RequestId id = 0;
     auto operator<=>(const Patience&) const = default;
   };
 
-  // The requests that have not been begun, and their prompts' tokens.
+  // The requests that have not begun, and the tokens of their prompts.
   struct Queue {
-    int32_t num_arriving = 0;  // not yet drained from events_
+    int32_t num_arriving = 0;  // requests in events_, not yet drained
     int64_t tokens_arriving = 0;
     int32_t num = 0;  // in the scheduler's queue
     int64_t tokens = 0;
@@ -114,7 +116,7 @@ class EngineLoop final : public Engine {
     WaitEstimate wait;
   };
 
-  // Refuses requests that would wait too long, or beyond the queue's limit.
+  // Refuses requests that would wait too long or exceed the queue's limit.
   Status CheckQueue(const std::vector<Request>& requests) const;
   void NotePatience(const Arrival& arrival);
   void EndImpatient();
@@ -138,18 +140,18 @@ class EngineLoop final : public Engine {
   const Clock* const clock_;
 
   BoundedQueue<Event> events_;
-  std::atomic<bool> quit_{false};       // leave a running step for good
+  std::atomic<bool> quit_{false};       // the running step is to be left for good
   std::atomic<bool> preempt_{false};    // the running step is to stop at the next boundary
   std::atomic<TimeUs> signal_us_{0};    // time of the signal; 0: none is raised
-  std::atomic<int32_t> num_visits_{0};  // in events_
+  std::atomic<int32_t> num_visits_{0};  // visits in events_
 
   // Used by the engine's thread only.
   EngineCore core_;
-  std::optional<Alarm> alarm_;  // raises the signal too; only with a sharing that preempts
+  std::optional<Alarm> alarm_;  // also raises the signal; only with a sharing rule that preempts
   std::vector<Event> batch_;
   static constexpr size_t kPatienceEntries = 1024;
   std::set<Patience> patience_;               // of requests that may not have begun
-  size_t patience_limit_ = kPatienceEntries;  // those that have begun are erased from here on
+  size_t patience_limit_ = kPatienceEntries;  // at this size, those that have begun are erased
 
   mutable std::mutex mutex_;
   std::condition_variable all_ended_;
@@ -164,7 +166,7 @@ class EngineLoop final : public Engine {
   std::thread thread_;
 };
 
-// A running engine for `config`. Fails with kInvalidArgument, naming the member, if the
+// Makes a running engine for `config`. Fails with kInvalidArgument, naming the member, if the
 // configuration is out of range.
 Result<std::unique_ptr<EngineLoop>> MakeEngine(const EngineConfig& config, Executor* executor,
                                                const Clock* clock,

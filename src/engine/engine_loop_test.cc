@@ -24,7 +24,7 @@ using testing::Fixture;
 using ::testing::HasSubstr;
 using testing::MakeRequest;
 
-// The members of a group enter the scheduler together, at any state of the engine: their shared
+// The members of a group enter the scheduler together, in any state of the engine: their shared
 // prefix is computed once.
 TEST(EngineLoop, AGroupArrivesAsOne) {
   Fixture fixture({}, [](EngineConfig* config) { config->max_queued_requests = 20; });
@@ -149,7 +149,7 @@ TEST(EngineLoop, QueueLimitRefusesWithItsName) {
   }
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(status.message(), HasSubstr("max_queued_requests"));
-  EXPECT_LE(num_accepted, 3 + 1);  // one running, two waiting, and perhaps one just started
+  EXPECT_LE(num_accepted, 3 + 1);  // one runs, two wait, and perhaps one has just started
 }
 
 TEST(EngineLoop, CancelEndsARunningRequest) {
@@ -163,7 +163,7 @@ TEST(EngineLoop, CancelEndsARunningRequest) {
   EXPECT_EQ(fixture.answers.Of(id).finish, FinishReason::kCancelled);
   EXPECT_LT(fixture.answers.Of(id).tokens.size(), 250u);
   EXPECT_TRUE(fixture.engine->Drain(10'000'000));
-  fixture.engine->Cancel(id);  // ended: ignored
+  fixture.engine->Cancel(id);  // ignored, since the request has ended
 }
 
 TEST(EngineLoop, ShutdownEndsEveryRequest) {
@@ -218,7 +218,7 @@ TEST(EngineLoop, CallbacksMaySubmitAndCancel) {
   fixture.answers.WaitFinished(1);
 }
 
-// A field, and a change by which a request is refused for it.
+// A field, and a change to a request for which that field is refused.
 using Spoilt = std::pair<std::string, std::function<void(Request*)>>;
 
 void ExpectRefused(Fixture* fixture, const std::vector<Spoilt>& cases) {

@@ -1,4 +1,4 @@
-// More work than the engine can do: what it refuses, and what it ends.
+// The engine gets more work than it can do: tests which requests it refuses and which it ends.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,13 +48,13 @@ TEST(EngineOverload, TheQueueIsBoundedByItsTime) {
   EXPECT_GT(num_refused, 100);
   fixture.answers.WaitFinished(1 + num_taken);
   EXPECT_EQ(fixture.engine->Stats().requests_oneshot, static_cast<uint64_t>(1 + num_taken));
-  // The queue is empty: the next one is taken.
+  // The queue is empty, so the next request is accepted.
   RequestId id = 0;
   EXPECT_TRUE(fixture.engine->Submit(MakeRequest(64, 1), fixture.answers.Callback(), &id).ok());
   fixture.answers.WaitFinished(2 + num_taken);
 }
 
-// The client's own time goes before the server's bound.
+// A client's timeout is used in place of the server's bound.
 TEST(EngineOverload, AClientsTimeBoundsItsWait) {
   Fixture fixture({.step_us = kStepUs},
                   [](EngineConfig* config) { config->max_wait_us = 3'600'000'000; });
@@ -73,7 +73,8 @@ TEST(EngineOverload, AClientsTimeBoundsItsWait) {
   fixture.answers.WaitFinished(32);
 }
 
-// Without a measured rate all are taken. Those whose client has gone by are not computed.
+// Without a measured rate, all requests are accepted. A request whose client has stopped waiting is
+// not computed.
 TEST(EngineOverload, LateWorkIsEnded) {
   Fixture fixture({.step_us = 5 * kStepUs});
   Request request = MakeRequest(64, 1);
@@ -92,7 +93,7 @@ TEST(EngineOverload, LateWorkIsEnded) {
     EXPECT_TRUE(answer.tokens.empty());
   }
   EXPECT_GE(num_ended, 5);
-  EXPECT_LT(num_ended, 10);  // the first had begun
+  EXPECT_LT(num_ended, 10);  // the first request had begun
   EXPECT_TRUE(fixture.engine->Drain(1'000'000));
 }
 

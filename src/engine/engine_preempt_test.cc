@@ -1,4 +1,4 @@
-// The engine's loop with a sharing that preempts.
+// The engine's loop with a sharing rule that preempts.
 
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ TEST(EnginePreempt, TheUrgentStopsARunningStep) {
   EXPECT_EQ(stats.steps_resumed, 1u);
   EXPECT_GE(stats.signals, 1u);
   EXPECT_GE(stats.max_blocking_us * stats.signals, stats.blocking_us);
-  EXPECT_GE(stats.wakeups, 1u);  // the first found the engine asleep
+  EXPECT_GE(stats.wakeups, 1u);  // for the first request, since the engine slept
   EXPECT_GE(stats.max_wakeup_us * stats.wakeups, stats.wakeup_us);
 }
 

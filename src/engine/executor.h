@@ -16,27 +16,27 @@ class Task {
 
 enum class TaskStatus { kDone, kPreempted };
 
-// The device, as the engine sees it. One thread calls its functions.
+// The device, as the engine sees it. Only one thread calls its functions.
 class Executor {
  public:
   virtual ~Executor() = default;
 
-  // The slots for states that rows name (RowState); 0: rows have no states.
+  // The number of slots for the states that rows name (RowState); 0: rows have no states.
   virtual int32_t num_states() const { return 0; }
 
   // Sets up a task; runs no operator. `plan` must outlive the task.
   virtual std::unique_ptr<Task> Begin(const StepPlan& plan) = 0;
 
   // Runs operators until the task is done or `preempt` reads true at a boundary. A preempted task
-  // keeps its state; resuming it changes no bit of its results.
+  // keeps its state; resuming it later changes no bit of its results.
   virtual TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) = 0;
 
-  // REQUIRES: the task is done. Valid until the task is destroyed.
+  // REQUIRES: the task is done. The results are valid until the task is destroyed.
   virtual const StepResults& Results(const Task& task) const = 0;
 };
 
-// The states of a row that begins at `begin`, of a sequence that keeps its state in slot `slot`
-// (the remainder, where there are fewer): for plans that are made by hand.
+// For plans that are made by hand: the states of a row that begins at `begin`, if its sequence
+// keeps its state in slot `slot`. If there are fewer slots, it is the remainder of `slot`.
 inline RowState OwnState(const Executor& executor, int64_t slot, int32_t begin) {
   if (executor.num_states() == 0) return {};
   const auto state = static_cast<StateId>(slot % executor.num_states());

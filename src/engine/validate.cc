@@ -20,7 +20,7 @@ Status Refuse(const char* field, std::string message) {
   return {StatusCode::kInvalidArgument, std::move(message), field};
 }
 
-// NaN fails every comparison, hence the positive form.
+// NaN fails every comparison, therefore the condition is the positive one.
 Status CheckRange(const char* field, double value, double low, double high) {
   if (value >= low && value <= high) return Status::Ok();
   return Refuse(field, fmt::format("{} is {}, must be in [{}, {}]", field, value, low, high));
@@ -112,8 +112,8 @@ Status CheckChoices(const EngineLimits& limits, const Request& request) {
   std::vector<std::vector<TokenId>> sorted = generate.choices;
   std::ranges::sort(sorted);
   for (size_t i = 1; i < sorted.size(); ++i) {
-    // A choice that begins with another comes right behind it, or behind a further choice that
-    // does.
+    // After sorting, a choice that begins with another choice comes right behind it, or behind a
+    // further choice that begins with it.
     if (sorted[i] == sorted[i - 1] || GoesOn(sorted[i], sorted[i - 1])) {
       return Refuse("choices", "no choice may begin with another");
     }
@@ -200,7 +200,7 @@ Status CheckDecide(const Request& request, const DecideSpec& decide) {
   return CheckRange("question_type", decide.question_type, 0, kNumQuestionTypes - 1);
 }
 
-// Whether the model has the requested output.
+// Whether the model can give the requested output.
 Status CheckHead(const EngineLimits& limits, const OutputSpec& output) {
   const auto* embed = std::get_if<EmbedSpec>(&output);
   const bool embeds = embed != nullptr;

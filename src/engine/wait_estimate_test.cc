@@ -13,11 +13,11 @@ TEST(WaitEstimate, TheMeasuredRateReplacesTheFirstOne) {
   EXPECT_EQ(estimate.WaitOf(-5), 0);
   estimate.Observe(500, 1'000'000);
   EXPECT_EQ(estimate.WaitOf(1000), 2'000'000);
-  estimate.Observe(0, 0);  // no time, no measurement
+  estimate.Observe(0, 0);  // no time: not a measurement
   EXPECT_EQ(estimate.WaitOf(1000), 2'000'000);
 }
 
-// The load turns from prompts of 1 ms a token to ones of 4 ms, and back.
+// The load changes from prompts of 1 ms a token to prompts of 4 ms, and back.
 TEST(WaitEstimate, FollowsTheLoad) {
   WaitEstimate estimate(1);
   const auto observe = [&](int64_t us_per_token, int steps) {
@@ -31,7 +31,7 @@ TEST(WaitEstimate, FollowsTheLoad) {
   EXPECT_NEAR(static_cast<double>(estimate.WaitOf(1000)), 1e6, 0.2e6);
 }
 
-// Steps of decodes alone, while prompts wait for a slot, lower the rate.
+// Steps of decodes alone, while prompts wait for a slot, lower the rate of prompt tokens.
 TEST(WaitEstimate, CountsStepsThatBeginNoPrompt) {
   WaitEstimate estimate;
   estimate.Observe(100, 100'000);

@@ -16,7 +16,7 @@ using boost::system::error_code;
 namespace {
 
 constexpr std::chrono::milliseconds kAliveInterval(500);
-// The wait after a failure to accept, as with too many open files.
+// The wait after a failed accept, for example if too many files are open.
 constexpr std::chrono::milliseconds kAcceptAgain(50);
 
 }  // namespace

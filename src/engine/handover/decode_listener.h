@@ -20,8 +20,8 @@ namespace skein {
 
 class DecodeSession;
 
-// The decode instance's end of hand-overs: it takes prompts' blocks into the prefix cache and runs
-// the requests of prefill instances, on a thread of its own. A connection that sends a malformed
+// The decode instance's side of hand-overs. It puts the blocks of prompts into the prefix cache and
+// runs the requests of prefill instances, on its own thread. A connection that sends a malformed
 // message is closed. The requests of a closed connection are cancelled.
 class DecodeListener {
  public:
@@ -29,7 +29,7 @@ class DecodeListener {
   static constexpr int32_t kMaxCallsPerSession = 1 << 16;
   static constexpr size_t kMaxQueuedBytes = size_t{256} << 20;  // of outputs, for each session
 
-  // `engine` and `port` outlive this. REQUIRES: `engine` caches prefixes and has no states.
+  // `engine` and `port` outlive the listener. REQUIRES: `engine` caches prefixes and has no states.
   DecodeListener(EngineLoop* engine, KvPort* port, Hello hello);
   // REQUIRES: `engine` has been shut down, so that no output is under way.
   ~DecodeListener();
@@ -38,7 +38,7 @@ class DecodeListener {
 
   // Listens; returns the port. Fails with kUnavailable if the address cannot be used.
   Result<uint16_t> Start(const HostPort& address);
-  // Closes all connections and takes no more. Any thread.
+  // Closes all connections and accepts no more. Any thread may call it.
   void Stop();
 
  private:

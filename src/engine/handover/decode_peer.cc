@@ -56,7 +56,8 @@ void DecodePeer::Connect() {
                                   if (failure) return RetryLater(failure.message());
                                   OnConnected(std::move(*socket));
                                 });
-                            // A host that answers nothing would hold the attempt for minutes.
+                            // Without a timer, a host that does not answer would hold the attempt
+                            // for minutes.
                             timer_.expires_after(kSilence);
                             timer_.async_wait([socket](error_code cancelled) {
                               error_code ignored;
@@ -146,7 +147,7 @@ void DecodePeer::Send(uint64_t call, std::vector<WireBytes> frames) {
   queued_bytes_ += num_bytes;
   boost::asio::post(io_, [this, call, taken = std::move(frames)]() mutable {
     for (WireBytes& frame : taken) {
-      const std::shared_ptr<FrameChannel> channel = channel_;  // Write may close it
+      const std::shared_ptr<FrameChannel> channel = channel_;  // Write may reset channel_
       if (channel == nullptr || !connected_.load()) {
         events_.refused(call, {StatusCode::kUnavailable, "the decode peer is gone"});
         return;

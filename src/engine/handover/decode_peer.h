@@ -18,8 +18,8 @@
 
 namespace skein {
 
-// The prefill instance's end of a hand-over: a connection to a decode instance, on a thread of its
-// own. It connects again whenever the connection is lost.
+// The prefill instance's side of a hand-over: a connection to a decode instance, on its own thread.
+// It connects again whenever the connection is lost.
 //
 //   connecting --> hellos exchanged, equal: connected --> lost (closed, or silent for kSilence)
 //       ^                                                   |
@@ -32,24 +32,24 @@ class DecodePeer {
   // Called on the peer's thread.
   struct Events {
     std::function<void(uint64_t call, RequestOutput)> output;
-    // The call does not run there.
+    // The decode instance refused the call, which does not run there.
     std::function<void(uint64_t call, Status)> refused;
-    // No call that was sent before gets anything more.
+    // The connection is lost: there are no more events for earlier calls.
     std::function<void()> lost;
   };
 
-  // `max_queued_bytes`: of frames that wait to be sent.
+  // `max_queued_bytes`: the most bytes of frames that wait to be sent.
   DecodePeer(HostPort address, Hello hello, size_t max_queued_bytes, Events events);
-  ~DecodePeer();  // Stop
+  ~DecodePeer();  // calls Stop
   DecodePeer(const DecodePeer&) = delete;
   DecodePeer& operator=(const DecodePeer&) = delete;
 
-  // Any thread. A call sent without a connection is refused.
+  // Any thread may call these. A call that is sent without a connection is refused.
   bool connected() const { return connected_.load(); }
   void Send(uint64_t call, std::vector<WireBytes> frames);
   size_t queued_bytes() const { return queued_bytes_.load(); }
 
-  // Closes the connection and ends the thread. Not on the peer's thread.
+  // Closes the connection and ends the thread. Must not be called on the peer's thread.
   void Stop();
 
  private:
@@ -72,9 +72,9 @@ class DecodePeer {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   boost::asio::ip::tcp::resolver resolver_{io_};
   boost::asio::steady_timer timer_{io_};
-  std::shared_ptr<FrameChannel> channel_;  // null: none
+  std::shared_ptr<FrameChannel> channel_;  // null: no connection
   std::chrono::steady_clock::time_point heard_;
-  std::string last_reason_;  // of a failure; the same one is logged once
+  std::string last_reason_;  // of a failure; the same reason is logged once
   bool stopped_ = false;
   std::thread thread_;
 };

@@ -28,7 +28,7 @@ void DecodeSession::Start() {
 void DecodeSession::SayAlive() { channel_->Write(FrameOf(Alive{})); }
 
 void DecodeSession::OnReceived(WireBytes bytes) {
-  // Blocks point into the bytes until they are imported.
+  // The blocks point into these bytes until they are imported.
   const auto kept = std::make_shared<const WireBytes>(std::move(bytes));
   Result<HandoverMessage> message = ParseMessage(*kept, owner_->hello_.block_bytes);
   bool reads_on = true;
@@ -66,8 +66,8 @@ Status DecodeSession::HandleHello(const Hello& hello) {
           fmt::format("it serves '{}', this server '{}'", hello.model, owner_->hello_.model)};
 }
 
-// Nothing more is read until the blocks are in place, so that no more than a frame waits for the
-// engine. Returns whether they will be.
+// Reading stops until the blocks are in place, so that at most one frame waits for the engine.
+// Returns whether they will be in place.
 bool DecodeSession::ImportBlocks(const BlockRun& run, std::shared_ptr<const WireBytes> bytes) {
   return owner_->engine_->VisitBlocks(
       [self = shared_from_this(), run, kept = std::move(bytes)](BlockManager* blocks) {
@@ -104,7 +104,7 @@ Status DecodeSession::StartRequest(StartCall start) {
 
 void DecodeSession::CancelRequest(const CancelCall& cancel) {
   const auto found = calls_.find(cancel.call);
-  if (found == calls_.end()) return;  // it has ended meanwhile
+  if (found == calls_.end()) return;  // the call has ended meanwhile
   if (cancel.sample < 0) {
     owner_->engine_->Cancel(found->second.id);
   } else {

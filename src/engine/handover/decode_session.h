@@ -9,8 +9,8 @@
 
 namespace skein {
 
-// One prefill instance's connection to a DecodeListener. Runs on the listener's thread, but for
-// outputs, which the engine's thread brings.
+// One prefill instance's connection to a DecodeListener. It runs on the listener's thread, but the
+// engine's thread delivers outputs.
 class DecodeSession : public std::enable_shared_from_this<DecodeSession> {
  public:
   // `owner` outlives the session's use.

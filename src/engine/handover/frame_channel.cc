@@ -13,7 +13,7 @@ using boost::system::error_code;
 
 FrameChannel::FrameChannel(boost::asio::ip::tcp::socket socket, size_t max_queued_bytes)
     : socket_(std::move(socket)), max_queued_bytes_(max_queued_bytes) {
-  error_code ignored;  // without these options the connection works, too
+  error_code ignored;  // the connection works without these options, too
   socket_.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
   socket_.set_option(boost::asio::socket_base::keep_alive(true), ignored);
 }
@@ -29,7 +29,7 @@ void FrameChannel::ReadNext() {
                           });
 }
 
-// Memory grows with the bytes that arrive, since a head alone may claim any length.
+// The buffer grows with the bytes that arrive, since a frame's header alone may claim any length.
 void FrameChannel::ReadBody(size_t num_bytes) {
   constexpr size_t kPieceBytes = size_t{8} << 20;
   if (closed_) return;
@@ -65,7 +65,7 @@ void FrameChannel::WriteFirst() {
                            });
 }
 
-// The queue stays until the operations on its buffers have ended.
+// The queue must stay until the operations on its buffers have ended.
 void FrameChannel::Close(const std::string& reason) {
   if (std::exchange(closed_, true)) return;
   error_code ignored;

@@ -12,18 +12,19 @@
 
 namespace skein {
 
-// One connection between a prefill and a decode instance: frames in both directions. All members
-// run on the thread of the socket's io_context. Keeps itself alive while an operation is under way.
+// One connection between a prefill and a decode instance, with frames in both directions. All
+// members run on the thread of the socket's io_context. The object keeps itself alive while an
+// operation is under way.
 class FrameChannel : public std::enable_shared_from_this<FrameChannel> {
  public:
   struct Events {
-    // A message without its head. The next one is read once ReadNext is called.
+    // A message without its header has arrived. The next message is read when ReadNext is called.
     std::function<void(WireBytes)> received;
-    // The connection is closed, once; `reason` says why, for people.
+    // The connection has been closed. Called once; `reason` is for people.
     std::function<void(const std::string& reason)> closed;
   };
 
-  // A frame that would make more than `max_queued_bytes` wait to be sent closes the connection.
+  // If a frame would make more than `max_queued_bytes` wait to be sent, the connection is closed.
   FrameChannel(boost::asio::ip::tcp::socket socket, size_t max_queued_bytes);
 
   void set_events(Events events) { events_ = std::move(events); }
@@ -41,7 +42,7 @@ class FrameChannel : public std::enable_shared_from_this<FrameChannel> {
   Events events_;
   std::array<std::byte, kFrameHeadBytes> head_{};
   WireBytes body_;
-  std::deque<WireBytes> queue_;  // the first is being sent
+  std::deque<WireBytes> queue_;  // the first frame is being sent
   size_t queued_bytes_ = 0;
   bool closed_ = false;
 };
@@ -51,7 +52,7 @@ struct HostPort {
   std::string host;
   uint16_t port = 0;
 };
-// Fails with kInvalidArgument; `option` names the text in the message. [::1]:80 is an IPv6 address.
+// Fails with kInvalidArgument; the message calls the text `option`. [::1]:80 is an IPv6 address.
 Result<HostPort> ParseHostPort(const std::string& option, const std::string& text);
 
 }  // namespace skein

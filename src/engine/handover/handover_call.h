@@ -10,12 +10,12 @@
 
 namespace skein {
 
-// The engine that a handed-over request runs in (HandoverEngine draws the stages).
+// The engine in which a handed-over request runs (HandoverEngine draws the stages).
 enum class CallStage { kPrefill, kExporting, kPeer, kLocal };
 
-// The answer to a handed-over request: it is drawn from its beginning in every stage, and each of
-// its tokens is passed on once. Thread-safe, but for `mutex`, which the caller holds where a
-// comment says so.
+// The answer to a handed-over request. Each stage draws the answer from its beginning, and each
+// token is passed on once. Thread-safe, except for members that a comment says `mutex` guards: the
+// caller holds it.
 class HandoverCall {
  public:
   // REQUIRES: `request` generates.
@@ -27,23 +27,23 @@ class HandoverCall {
   std::mutex mutex;
   // Guarded by `mutex`.
   CallStage stage = CallStage::kPrefill;
-  RequestId id = 0;        // for the caller
-  RequestId local_id = 0;  // in the engine of this process
-  // The next outputs begin with the first token again.
+  RequestId id = 0;        // the id for the caller
+  RequestId local_id = 0;  // the id in the engine of this process
+  // Begins a stage: its outputs begin with the first token again.
   void BeginStage(CallStage next);
   // Marks samples that the caller no longer reads; all of them if `sample` is negative.
   void NoteCancelled(int32_t sample);
   bool IsCancelled(int32_t sample) const { return samples_[sample].cancelled; }
   bool HasEnded(int32_t sample) const { return samples_[sample].ended; }
   bool AllEnded() const;
-  // Whether a sample has neither ended nor been cancelled.
+  // Whether there is a sample that has neither ended nor been cancelled.
   bool AnyLives() const;
 
-  // Takes `mutex`. The part of an output of the present stage that the caller does not have yet, if
-  // any. In the stage kPrefill the end of a sample that has used its one token is none. *differs:
-  // the tokens are not those that the caller has, and the output is of no use.
+  // Takes `mutex`. Returns the part of the present stage's output that the caller does not have
+  // yet, if any. In the stage kPrefill, the end of a sample that has used its one token is left
+  // out. Sets *differs if the tokens are not those that the caller has: the output is then useless.
   std::optional<RequestOutput> Take(RequestOutput output, TimeUs now_us, bool* differs);
-  // Takes `mutex`. Whether the stage kPrefill is over.
+  // Takes `mutex`. Whether the stage kPrefill has ended.
   bool IsPrefilled();
 
  private:

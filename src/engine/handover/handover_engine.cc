@@ -12,7 +12,7 @@ namespace skein {
 namespace {
 
 constexpr size_t kFrameBytes = size_t{32} << 20;
-// A request that has begun is not refused because others wait.
+// A request that has begun is not refused for a long wait.
 constexpr TimeUs kPatientUs = TimeUs{86'400} * 1'000'000;
 
 }  // namespace
@@ -57,7 +57,7 @@ Status HandoverEngine::Submit(Request request, OutputCallback callback, RequestI
   prefill.generate().max_tokens = 1;
   prefill.generate().min_tokens = std::min(request.generate().min_tokens, 1);
   const auto call = std::make_shared<HandoverCall>(std::move(request), std::move(callback));
-  const std::lock_guard lock(call->mutex);  // the first output waits until the id is known
+  const std::lock_guard lock(call->mutex);  // the first output waits until the id is set
   SKEIN_RETURN_IF_ERROR(local_->Submit(
       std::move(prefill),
       [this, call](RequestOutput output) { OnPrefillOutput(call, std::move(output)); },
@@ -161,7 +161,7 @@ void HandoverEngine::Export(const CallPtr& call, BlockManager* blocks) {
   peer_.Send(call->id, std::move(frames));
 }
 
-// An error of the peer is no answer: it may be the peer's end.
+// An error of the peer is not passed on as an answer: the peer may just have ended.
 void HandoverEngine::OnPeerOutput(RequestId id, RequestOutput output) {
   const CallPtr call = Find(id);
   if (call == nullptr || output.sample < 0 || output.sample >= NumSamples(call->request())) return;
@@ -209,7 +209,7 @@ void HandoverEngine::TakeBack(const CallPtr& call) {
   EndCancelled(call);
   Status submitted(StatusCode::kUnavailable, "the server is shutting down");
   {
-    const std::lock_guard lock(call->mutex);  // the first output waits until the id is known
+    const std::lock_guard lock(call->mutex);  // the first output waits until the id is set
     if (call->AllEnded()) return;
     Request request = call->request();
     request.timeout_us = kPatientUs;

@@ -22,11 +22,12 @@ struct HandoverConfig {
   HostPort peer;
   Hello hello;
   size_t max_queued_bytes = size_t{1} << 30;  // of blocks that wait to be sent
-  int32_t max_calls = 4096;                   // that are handed over at once
+  int32_t max_calls = 4096;                   // calls that are handed over at the same time
 };
 
-// The engine of a prefill instance: it computes prompts itself and has a decode instance go on
-// (disaggregation, as DistServe's 1P1D). The stages of a request that generates several tokens:
+// The engine of a prefill instance. It computes prompts itself, and a decode instance generates the
+// answers (disaggregation, as DistServe's 1P1D). The stages of a request that generates several
+// tokens:
 //
 //   kPrefill ---------> kExporting -----------> kPeer -----------> ended
 //   one token, drawn    its blocks are copied   the peer's tokens
@@ -36,16 +37,17 @@ struct HandoverConfig {
 //      +-----> ended <------+                     kLocal --------> ended
 //
 // The peer runs the whole request: it finds the prompt's full blocks in its prefix cache, and draws
-// the first token again. So does this engine if the peer is lost. By the numeric contract both draw
-// the same tokens, so those that the caller has are left out. If the peer draws others, its answer
-// is not used.
+// the first token again. If the peer is lost, this engine does the same. By the numeric contract,
+// both draw the same tokens, so tokens that the caller has are left out. If the peer draws other
+// tokens, its answer is not used.
 //
 // All other requests run here: without a connection, in groups, with a grammar, choices or
 // log-probabilities of the prompt, or while the peer's queue is full. Callbacks also run on the
-// peer's thread, for one request never at the same time as on the engine's.
+// peer's thread, but for one request never on both threads at the same time.
 class HandoverEngine final : public Engine {
  public:
-  // `local`, `port` and `clock` outlive this. REQUIRES: `local` caches prefixes and has no states.
+  // `local`, `port` and `clock` outlive this engine. REQUIRES: `local` caches prefixes and has no
+  // states.
   HandoverEngine(EngineLoop* local, const KvPort* port, const Clock* clock, HandoverConfig config);
   ~HandoverEngine() override;
 
@@ -62,7 +64,8 @@ class HandoverEngine final : public Engine {
     return local_->View(std::move(done));
   }
 
-  // Ends the connection; the requests at the peer end with kUnavailable. Not on the peer's thread.
+  // Ends the connection; the requests at the peer end with kUnavailable. Must not be called on the
+  // peer's thread.
   void Stop();
 
  private:
@@ -70,13 +73,14 @@ class HandoverEngine final : public Engine {
 
   bool HandsOver(const Request& request) const;
   CallPtr Find(RequestId id) const;
-  // Passes on the new part of an output. False if its tokens differ from those passed on before.
+  // Passes on the new part of an output. Returns false if the output's tokens differ from the
+  // tokens passed on before.
   bool Forward(const CallPtr& call, RequestOutput output);
   void OnPrefillOutput(const CallPtr& call, RequestOutput output);
   void Export(const CallPtr& call, BlockManager* blocks);
   void OnPeerOutput(RequestId id, RequestOutput output);
   void OnPeerLost();
-  // Runs a request here that has left kPrefill.
+  // Runs a request that has left kPrefill in this process.
   void TakeBack(const CallPtr& call);
   void OnLocalOutput(const CallPtr& call, RequestOutput output);
   void EndCancelled(const CallPtr& call);
@@ -93,7 +97,7 @@ class HandoverEngine final : public Engine {
   std::atomic<int32_t> num_at_peer_{0};
   mutable std::mutex mutex_;
   std::map<RequestId, CallPtr> calls_;  // guarded by mutex_
-  DecodePeer peer_;                     // last: its thread uses the others
+  DecodePeer peer_;                     // declared last: its thread uses the other members
 };
 
 }  // namespace skein

@@ -1,4 +1,4 @@
-// A prefill and a decode instance over executors without a model. Their tokens show any wrong
+// A prefill and a decode instance, with executors that have no model. Their tokens reveal any wrong
 // block.
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ bool Within60s(const std::function<bool()>& holds) {
   return true;
 }
 
-// A decode instance that may end and begin again on its port.
+// A decode instance that may end and start again on the same port.
 class DecodeInstance {
  public:
   explicit DecodeInstance(const Hello& hello, uint16_t port = 0,
@@ -76,7 +76,7 @@ class HandoverTest : public ::testing::Test {
     }
   }
 
-  // Submits once the peer is there: until then requests decode here.
+  // Submits a request. Until the peer is connected, requests decode in this process.
   RequestId Submit(const Request& request) {
     RequestId id = 0;
     EXPECT_TRUE(engine_->Submit(request, prefill_.answers.Callback(), &id).ok());
@@ -128,9 +128,9 @@ TEST_F(HandoverTest, DecodesGoOnElsewhereWithTheSameTokens) {
   EXPECT_GT(stats.requests_handed_over, 25u);
   EXPECT_EQ(stats.requests_taken_back, 0u);
   EXPECT_GT(stats.handover_blocks, 50u);
-  // The gauge falls just after the last output.
+  // The gauge falls shortly after the last output.
   EXPECT_TRUE(Within60s([&] { return engine_->Stats().num_requests_running == 0; }));
-  // The peer computes no block that it was given.
+  // The peer computes no block that was sent to it.
   const EngineStats there = decode_->engine().Stats();
   EXPECT_GT(there.prefix_cache_hits, 32 * 50u);
   EXPECT_LT(there.prefix_cache_queries - there.prefix_cache_hits, 34 * stats.requests_handed_over);
@@ -161,7 +161,7 @@ TEST_F(HandoverTest, APeerWithAnotherModelIsNotUsed) {
 }
 
 TEST_F(HandoverTest, NothingIsLostWhenThePeerIsLost) {
-  // Steps of a millisecond, so that the peer is lost amid answers.
+  // Steps take a millisecond, so that the peer is lost in the middle of answers.
   Begin({.step_us = 1000});
   for (int round = 0; round < 3; ++round) {
     WaitForPeer();
@@ -228,8 +228,8 @@ TEST_F(HandoverTest, RequestsThatNeedTheirPromptStayHere) {
   EXPECT_EQ(engine_->Stats().requests_handed_over, before);
 }
 
-// Bytes that are no hello, no message, or a message of the other side close a connection and harm
-// no other.
+// Some bytes are no Hello, no message, or a message of the other side. They close their connection
+// and harm no other.
 TEST_F(HandoverTest, HostileBytesCloseTheirConnection) {
   Begin({.step_us = 1000});
   const auto closes = [&](const std::vector<WireBytes>& frames) {
@@ -253,13 +253,14 @@ TEST_F(HandoverTest, HostileBytesCloseTheirConnection) {
   cut[kFrameHeadBytes] = std::byte{99};
   EXPECT_TRUE(closes({FrameOf(hello_), cut}));
   EXPECT_TRUE(closes({FrameOf(hello_), FrameOf(CallOutput{.output = {.sample = 0}})}));
-  // The name of a running request is used again.
+  // The call's name is that of a running request.
   const WireBytes start = FrameOf(StartCall{.call = 1, .request = MakeRequest(5, 200)});
   EXPECT_TRUE(closes({FrameOf(hello_), start, start}));
   WaitForPeer();
 }
 
-// Blocks that do not continue a cached prefix are of no use, and those that do evict older ones.
+// Blocks that do not continue a cached prefix are not imported; blocks that do may evict older
+// blocks.
 TEST(PrefixTransfer, ImportsWhatContinuesAPrefix) {
   FakeExecutor from({.num_kv_blocks = 8, .vocab_size = 100});
   FakeExecutor to({.num_kv_blocks = 4, .vocab_size = 100});
@@ -272,11 +273,11 @@ TEST(PrefixTransfer, ImportsWhatContinuesAPrefix) {
     blocks.tokens[0] = first_token;
     return blocks;
   };
-  EXPECT_EQ(ImportPrefix(&cache, &to, run(1, 1, 2)), 0);  // a gap
+  EXPECT_EQ(ImportPrefix(&cache, &to, run(1, 1, 2)), 0);  // a gap before block 1
   EXPECT_EQ(cache.num_cached(), 0);
   EXPECT_EQ(ImportPrefix(&cache, &to, run(1, 0, 2)), 2);
   EXPECT_EQ(ImportPrefix(&cache, &to, run(1, 2, 3)), 3);
-  EXPECT_EQ(ImportPrefix(&cache, &to, run(1, 0, 3)), 3);  // there already
+  EXPECT_EQ(ImportPrefix(&cache, &to, run(1, 0, 3)), 3);  // the blocks are there already
   EXPECT_EQ(cache.num_cached(), 3);
   EXPECT_EQ(ImportPrefix(&cache, &to, run(2, 0, 3)), 3);
   EXPECT_EQ(cache.num_cached(), 4);

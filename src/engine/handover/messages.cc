@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x56484b53;  // "SKHV"
 
-// The kinds are the positions in HandoverMessage.
+// The kind of a message is its type's index in HandoverMessage.
 template <typename T, size_t kIndex = 0>
 constexpr uint8_t KindOf() {
   static_assert(kIndex < std::variant_size_v<HandoverMessage>);

@@ -25,18 +25,18 @@ namespace skein {
 //        BlockRun ... StartCall, CancelCall  ------------>
 //               <-------------------------  CallOutput ..., CallRefusal, Alive
 //
-// Parsing is a pure function of the bytes. It takes no memory beyond a small multiple of them, and
-// refuses what it does not know. The values of a request are checked by Engine::Submit.
+// Parsing is a pure function of the bytes. It takes at most a small multiple of their memory, and
+// refuses unknown values. Engine::Submit checks the values of a request.
 
 inline constexpr uint32_t kHandoverVersion = 1;
 inline constexpr size_t kFrameHeadBytes = 8;
 inline constexpr size_t kMaxFrameBytes = size_t{256} << 20;
 
-// The facts that must be equal for the same bits.
+// The facts that must be equal on both sides, so that both compute the same bits.
 struct Hello {
   uint32_t version = kHandoverVersion;
   uint64_t block_bytes = 0;  // KvPort::port_bytes
-  std::string model;         // names weights, compute type and instruction class
+  std::string model;         // identifies weights, compute type and instruction class
   bool operator==(const Hello&) const = default;
 };
 
@@ -44,19 +44,20 @@ struct Hello {
 struct BlockRun {
   PrefixScope scope;
   int32_t first_block = 0;
-  std::vector<TokenId> tokens;      // from the prompt's first to the last block's end
-  std::span<const std::byte> data;  // in the frame
+  std::vector<TokenId> tokens;      // from the prompt's first token to the end of the run's last
+                                    // block
+  std::span<const std::byte> data;  // points into the frame
 };
 
-// The request runs from its beginning: its first tokens are drawn again.
+// Starts a request from its beginning: its first tokens are drawn again.
 struct StartCall {
-  uint64_t call = 0;  // names it on this connection
-  Request request;    // generates, without a grammar, choices and prompt log-probabilities
+  uint64_t call = 0;  // the call's name on this connection
+  Request request;    // it generates, without a grammar, choices and prompt log-probabilities
 };
 
 struct CancelCall {
   uint64_t call = 0;
-  int32_t sample = -1;  // all
+  int32_t sample = -1;  // -1: all samples
 };
 
 struct CallOutput {
@@ -64,27 +65,27 @@ struct CallOutput {
   RequestOutput output;  // without prompt_logprobs, read and times
 };
 
-// The decode instance does not take the request.
+// The decode instance refuses the request.
 struct CallRefusal {
   uint64_t call = 0;
   Status status;
 };
 
-// The decode instance is there. It says so several times a second.
+// Tells that the decode instance is alive. It is sent several times a second.
 struct Alive {};
 
 using HandoverMessage =
     std::variant<Hello, BlockRun, StartCall, CancelCall, CallOutput, CallRefusal, Alive>;
 
-// The frame of a message. REQUIRES: it has at most kMaxFrameBytes.
+// Makes the frame of a message. REQUIRES: the frame has at most kMaxFrameBytes.
 WireBytes FrameOf(const HandoverMessage& message);
 
-// The length of the message behind this head. Fails with kInvalidArgument if these are not the
-// first bytes of a frame, or the frame is too long.
+// Returns the length of the message behind this header. Fails with kInvalidArgument if these are
+// not the first bytes of a frame, or if the frame is too long.
 Result<size_t> ParseFrameHead(std::span<const std::byte, kFrameHeadBytes> head);
 
-// The message of a frame, without the head. `block_bytes` is that of the own Hello. BlockRun::data
-// lies in `bytes`. Fails with kInvalidArgument, naming the field.
+// Parses the message of a frame, without the header. `block_bytes` is that of this instance's
+// Hello. BlockRun::data points into `bytes`. Fails with kInvalidArgument, naming the field.
 Result<HandoverMessage> ParseMessage(std::span<const std::byte> bytes, uint64_t block_bytes);
 
 }  // namespace skein

@@ -92,7 +92,7 @@ TEST(HandoverMessages, AreReadAsTheyWereWritten) {
     const auto read = ParseMessage(BodyOf(frame), kPortBytes);
     ASSERT_TRUE(read.ok()) << read.status().message();
     EXPECT_EQ(read.value().index(), message.index());
-    // A message read and written again has the same bytes, so that no field was lost.
+    // A message that is read and written again has the same bytes: no field was lost.
     EXPECT_EQ(FrameOf(read.value()), frame);
   }
 }

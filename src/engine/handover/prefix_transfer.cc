@@ -14,7 +14,7 @@ int32_t ExportPrefix(BlockManager* manager, const KvPort& port, const PrefixScop
   const size_t block_bytes = port.port_bytes();
   SequenceBlocks blocks(scope);
   blocks.Hash(prompt);
-  // The prompt's own decode computes its last token in any case.
+  // The decode instance computes the prompt's last token in any case.
   const auto most = static_cast<int32_t>(prompt.size()) - 1;
   const int32_t num_cached = blocks.Attach(manager, prompt, most, {.num_blocks = 0}, 0);
   const auto num_blocks = static_cast<int32_t>(
@@ -43,13 +43,14 @@ int32_t ImportPrefix(BlockManager* manager, KvPort* port, const BlockRun& run) {
   SequenceBlocks blocks(run.scope);
   blocks.Reserve(std::ssize(run.tokens));
   blocks.Hash(run.tokens);
-  // All but the last block can be attached, so the token behind them stands for a further one.
+  // Attach never attaches the last token's block. Therefore a token is added behind the blocks.
   std::vector<TokenId> tokens = run.tokens;
   tokens.push_back(0);
   const auto most = static_cast<int32_t>(run.tokens.size());
   int32_t num_blocks =
       std::max(0, blocks.Attach(manager, tokens, most, {.num_blocks = 0}, 0)) / kBlockTokens;
-  // A gap: the blocks before were evicted. Nothing can be attached behind it.
+  // If num_blocks is below first_block, the blocks before were evicted, and nothing can be attached
+  // behind the gap.
   while (num_blocks >= run.first_block && num_blocks < end) {
     if (!blocks.Grow(manager, int64_t{kBlockTokens} * (num_blocks + 1))) break;
     port->ImportBlock(blocks.table()[num_blocks],

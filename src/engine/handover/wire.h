@@ -42,9 +42,9 @@ class WireWriter {
   WireBytes* const out_;
 };
 
-// Takes the values of a message, in the order in which they were written. After the first value
-// that the bytes do not hold, every further one is 0 or empty, and failed() names the field. A
-// list's length is checked against the bytes that are left before memory is taken for it.
+// Reads the values of a message, in the order in which they were written. After the first value
+// that is missing from the bytes, every further value is 0 or empty, and failed() names the field.
+// A list's length is checked against the remaining bytes before memory is taken for the list.
 class WireReader {
  public:
   explicit WireReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -75,7 +75,7 @@ class WireReader {
     if (!raw.empty()) std::memcpy(values.data(), raw.data(), raw.size());
     return values;
   }
-  // The length of a list whose items take at least `least_bytes` each.
+  // Reads the length of a list whose items take at least `least_bytes` each.
   size_t Count(const char* field, size_t least_bytes) {
     const auto count = Number<uint32_t>(field);
     if (count > bytes_.size() / least_bytes) Fail(field);
@@ -101,7 +101,7 @@ class WireReader {
 
  private:
   std::span<const std::byte> bytes_;
-  const char* field_ = nullptr;  // the first that the bytes did not hold
+  const char* field_ = nullptr;  // the first field that was missing from the bytes
 };
 
 }  // namespace skein
