@@ -1,4 +1,5 @@
-// Counts the heap allocations of the chunked hash tree: none once it is warm, and none that stay.
+// Counts the heap allocations of the chunked hash tree. Once it is warm, it makes none, and none
+// remain.
 
 #include <gtest/gtest.h>
 
@@ -65,7 +66,7 @@ TEST(Allocation, ChunkedHashTreeAllocatesNothingOnceWarm) {
     } else {
       for (const auto& vector : vectors) handles.push_back(tree.Insert(ViewOf(vector), {}));
       for (const auto handle : handles) tree.Remove(handle);
-      Churn(&tree, vectors, 5000, 9, &handles);  // has reached its largest size
+      Churn(&tree, vectors, 5000, 9, &handles);  // the tree has reached its largest size
     }
     const int64_t before = num_allocations;
     Churn(&tree, vectors, 20000, 1, &handles);

@@ -52,7 +52,7 @@ BlockManager::Prefix BlockManager::FindPrefix(const PrefixHashes& hashes,
   Prefix prefix;
   if (!prefix_caching_) return prefix;
   SKEIN_CHECK(hashes.num_blocks() >= max_blocks);
-  Prefix usable;  // up to the last block that a sequence may start behind
+  Prefix usable;  // up to the last block behind which a sequence may start
   BlockId parent = kNoBlock;
   for (int32_t i = 0; i < max_blocks; ++i) {
     const BlockId block = index_.Find(KeyOf(hashes, tokens, i, parent));
@@ -72,7 +72,7 @@ int32_t BlockManager::NumPresent(const PrefixHashes& hashes, int32_t max_blocks)
   if (!prefix_caching_) return 0;
   SKEIN_CHECK(hashes.num_blocks() >= max_blocks);
   int32_t present = 0;
-  int32_t missing = max_blocks + 1;  // the last of these many blocks is not present
+  int32_t missing = max_blocks + 1;  // the last of this many blocks is not present
   while (present + 1 < missing) {
     const int32_t middle = present + (missing - present) / 2;
     (index_.ContainsHash(hashes[middle - 1]) ? present : missing) = middle;
@@ -110,7 +110,7 @@ std::vector<BlockManager::Run> BlockManager::Runs() const {
     }
   }
   std::vector<Run> runs;
-  std::vector<int32_t> sizes;  // [runs], with the runs behind each
+  std::vector<int32_t> sizes;  // [runs]: blocks of the run and of all runs behind it
   std::vector<BlockId> path;
   for (BlockId first = 0; first < num_blocks(); ++first) {
     for (BlockId at = first; at != kNoBlock && index_.Contains(at) && run_of[at] < 0;
@@ -130,7 +130,8 @@ std::vector<BlockManager::Run> BlockManager::Runs() const {
   for (size_t i = runs.size(); i-- > 0;) {
     if (runs[i].parent >= 0) sizes[runs[i].parent] += sizes[i];
   }
-  // A parent has no fewer references than its children, and more blocks behind it.
+  // A parent has at least as many references as its children, and more blocks behind it. So the
+  // sort puts each run behind its parent.
   std::vector<int32_t> order(runs.size()), place(runs.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, [&](int32_t a, int32_t b) {

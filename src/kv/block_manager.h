@@ -12,61 +12,63 @@
 
 namespace skein {
 
-// Block pool and prefix cache together. It allocates blocks, evicts cached ones when no other is
+// Block pool and prefix cache together. It allocates blocks, evicts cached blocks if no block is
 // free, and lets sequences share common prefixes. The cache is always closed under prefixes: a
 // sequence references its blocks from the first on, and Release returns the last block first. Not
 // thread-safe.
 class BlockManager {
  public:
-  // Without prefix caching no block is ever found or published. With `num_states` above 0 a prefix
-  // is found only up to a block with a snapshot of its state. REQUIRES: num_blocks >= 1.
+  // Without prefix caching, no block is ever found or published. With `num_states` above 0, a
+  // prefix is found only up to a block with a snapshot of its state. REQUIRES: num_blocks >= 1.
   BlockManager(int32_t num_blocks, bool prefix_caching, int32_t num_states = 0);
 
   int32_t num_blocks() const { return pool_.num_blocks(); }
   int32_t num_referenced() const { return pool_.num_referenced(); }
   int32_t num_cached() const { return pool_.num_cached(); }
   int32_t num_free() const { return pool_.num_free(); }
-  // The number of blocks that Allocate can give, at the cost of the cache.
+  // The number of blocks that Allocate can give, including cached blocks that it would evict.
   int32_t num_available() const { return pool_.num_free() + pool_.num_cached(); }
   bool prefix_caching() const { return prefix_caching_; }
   int32_t ref_count(BlockId block) const { return pool_.ref_count(block); }
 
-  // `listener` hears of published and evicted blocks from now on; null: nobody does.
+  // From now on, `listener` is told of published and evicted blocks; null: none is.
   void set_listener(BlockListener* listener) { listener_ = listener; }
 
   StatePool& states() { return states_; }
   const StatePool& states() const { return states_; }
 
-  // A block with one reference, or kNoBlock when all are referenced.
+  // Returns a block with one reference; kNoBlock if all blocks are referenced.
   BlockId Allocate();
 
   struct Prefix {
     int32_t num_blocks = 0;
-    int32_t num_unreferenced = 0;  // those of them that an attachment takes from num_available
-    int32_t num_present = 0;       // blocks that are cached, with or without a snapshot behind
+    int32_t num_unreferenced = 0;  // the blocks among them that an attachment takes from
+                                   // num_available
+    int32_t num_present = 0;       // cached blocks, even if no snapshot follows them
   };
-  // Finds the longest cached prefix of `tokens`, at most `max_blocks`, and appends it to `*blocks`
-  // (may be null). The blocks are not yet referenced: call Ref for each before the next Allocate.
-  // REQUIRES: `hashes` covers max_blocks.
+  // Finds the longest cached prefix of `tokens`, at most `max_blocks`, and appends its blocks to
+  // `*blocks` (may be null). The blocks are not yet referenced: call Ref for each before the next
+  // Allocate. REQUIRES: `hashes` covers max_blocks.
   Prefix FindPrefix(const PrefixHashes& hashes, std::span<const int32_t> tokens, int32_t max_blocks,
                     std::vector<BlockId>* blocks) const;
 
-  // The number of the first `max_blocks` blocks that are present, by hash alone: the same as
-  // FindPrefix, except for collisions of hashes. O(log max_blocks), since the cache is closed under
-  // prefixes. REQUIRES: as FindPrefix.
+  // The number of the first `max_blocks` blocks that are present, by their hashes alone. The result
+  // is that of FindPrefix, except for collisions of hashes. O(log max_blocks), since the cache is
+  // closed under prefixes. REQUIRES: as FindPrefix.
   int32_t NumPresent(const PrefixHashes& hashes, int32_t max_blocks) const;
 
   void Ref(BlockId block) { pool_.Ref(block); }
   void Unref(BlockId block) { pool_.Unref(block); }
 
-  // Makes computed block number `i` of a sequence findable. If its content is present already,
-  // blocks[i] becomes the present block and the sequence's own is released (the bits are equal).
-  // False if the hash belongs to other content; then the sequence's later blocks cannot be
-  // published either. REQUIRES: blocks [0, i) are published; the sequence references blocks[i].
+  // Makes the computed block number `i` of a sequence findable. If its content is present already,
+  // blocks[i] becomes the present block and the sequence's own block is released (the bits are
+  // equal). Returns false if the hash belongs to other content; then the sequence's later blocks
+  // cannot be published either. REQUIRES: blocks
+  // [0, i) are published; the sequence references blocks[i].
   bool Publish(const PrefixHashes& hashes, std::span<const int32_t> tokens, int32_t i,
                std::span<BlockId> blocks);
 
-  // The hashes that became findable, and those that ceased to be, since the last call of
+  // The hashes that became findable, and the hashes that no longer are, since the last call of
   // ForgetChanges. Valid until the next Allocate or Publish.
   struct Changes {
     std::span<const uint64_t> published;
@@ -75,14 +77,15 @@ class BlockManager {
   Changes changes() const { return {published_, evicted_}; }
   void ForgetChanges();
 
-  // Consecutive published blocks without a branch in between, all referenced by as many sequences.
+  // Consecutive published blocks without a branch in between, all referenced by the same number of
+  // sequences.
   struct Run {
-    int32_t parent = -1;  // index of the run before it; -1: there is none
+    int32_t parent = -1;  // index of the run before this one; -1: there is none
     int32_t num_blocks = 0;
     int32_t num_sequences = 0;
   };
-  // The runs, each behind its parent; those that more sequences reference come first, then those
-  // with more blocks behind them. O(num_blocks log num_blocks).
+  // The runs, each behind its parent. Runs that more sequences reference come first, then runs with
+  // more blocks behind them. O(num_blocks log num_blocks).
   std::vector<Run> Runs() const;
 
   // Drops a sequence's references, the last block's first.

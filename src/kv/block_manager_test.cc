@@ -12,7 +12,8 @@
 namespace skein {
 namespace {
 
-// A sequence as the scheduler keeps it: attaches cached blocks, computes the rest, publishes.
+// A sequence, as the scheduler keeps it: attaches cached blocks, computes the other blocks,
+// publishes them.
 struct Holder {
   std::vector<int32_t> tokens;
   PrefixHashes hashes;
@@ -49,7 +50,7 @@ TEST(BlockManager, FindsWhatWasPublished) {
   PublishAll(&manager, &*first);
   manager.Release(first->blocks);
   EXPECT_EQ(manager.num_referenced(), 0);
-  EXPECT_EQ(manager.num_cached(), 2);  // the partial tail is free
+  EXPECT_EQ(manager.num_cached(), 2);  // the partial last block is free
   auto second = Start(&manager, std::vector<int32_t>(96, 3));
   EXPECT_EQ(second->num_cached, 2);
   EXPECT_EQ(second->blocks[0], first->blocks[0]);
@@ -66,8 +67,8 @@ TEST(BlockManager, PublishingTwiceKeepsOne) {
   manager.CheckIntegrity();
 }
 
-// Writes down what it hears: +own<parent for a stored block, -own for a removed one. Blocks are
-// named by their token: here each holds one token 32 times.
+// Notes each call: +own<parent for a stored block, -own for a removed block. Blocks are named by
+// their token: in this test, each block holds one token 32 times.
 class Heard final : public BlockListener {
  public:
   void OnStored(const PrefixKey& key, std::optional<uint64_t> parent_hash) override {
@@ -84,7 +85,7 @@ class Heard final : public BlockListener {
   std::map<uint64_t, std::string> names_;
 };
 
-// Blocks of 32 tokens, each token once in `tokens`.
+// Makes blocks of 32 tokens; each block repeats one of `tokens`.
 std::vector<int32_t> BlocksOf(const std::vector<int32_t>& tokens) {
   std::vector<int32_t> all;
   for (const int32_t token : tokens) all.insert(all.end(), kBlockTokens, token);
@@ -127,7 +128,7 @@ TEST(BlockManager, RunsAreTheTreeOfPrefixes) {
     return runs;
   };
   EXPECT_EQ(text(), " -1:2x2 0:2x1 0:1x1 -1:1x0");
-  // The part of a chain that a sequence still references is a run of its own.
+  // The part of a chain that a sequence still references becomes a separate run.
   manager.Release(first->blocks);
   EXPECT_EQ(text(), " -1:2x1 0:1x1 0:2x0 -1:1x0");
   manager.Release(second->blocks);
@@ -150,8 +151,8 @@ TEST(BlockManager, EvictsTheLastBlockOfTheOldestSequenceFirst) {
   EXPECT_EQ(manager.FindPrefix(new_one->hashes, new_one->tokens, 2, &found).num_blocks, 1);
 }
 
-// Random sequences over few tokens (long shared prefixes) come and go. A shadow memory records the
-// content computed into each block, so a hit on wrong content shows.
+// Random sequences over few tokens (with long shared prefixes) come and go. A shadow memory records
+// the content computed into each block, so a hit on wrong content is noticed.
 TEST(BlockManager, HitsHoldTheRightContentUnderEviction) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);

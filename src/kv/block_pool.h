@@ -27,8 +27,9 @@ constexpr int32_t BlocksFor(int64_t num_tokens) {
 //        EvictOldest
 //
 // Cached blocks are ordered by their last release. If a sequence releases its last block first,
-// EvictOldest takes the least recently used sequence first, and its last block first. Integers
-// only: the pool knows neither memory nor contents. Not thread-safe. Every call is O(1).
+// EvictOldest takes blocks of the least recently used sequence first, and of these the last block
+// first. Integers only: the pool knows neither memory nor contents. Not thread-safe. Every call is
+// O(1).
 class BlockPool {
  public:
   // REQUIRES: num_blocks >= 1.
@@ -41,16 +42,17 @@ class BlockPool {
   int32_t ref_count(BlockId block) const { return At(block).ref_count; }
   bool kept(BlockId block) const { return At(block).kept; }
 
-  // A free block with one reference, or kNoBlock.
+  // Returns a free block with one reference; kNoBlock if no block is free.
   BlockId Take();
-  // Frees the cached block that was released longest ago and returns it, or kNoBlock.
+  // Frees the cached block that was released longest ago and returns it; kNoBlock if no block is
+  // cached.
   BlockId EvictOldest();
 
   // REQUIRES: the block is referenced or cached.
   void Ref(BlockId block);
   // REQUIRES: the block is referenced.
   void Unref(BlockId block);
-  // Makes the last Unref of the block turn it cached, not free. REQUIRES: referenced.
+  // Lets the last Unref of the block make it cached, not free. REQUIRES: the block is referenced.
   void Keep(BlockId block);
 
   // Aborts unless lists, counts and states agree. O(num_blocks).

@@ -27,7 +27,7 @@ TEST(BlockPool, EvictsInOrderOfRelease) {
   pool.Unref(2);
   pool.Unref(0);
   pool.Unref(1);
-  pool.Ref(2);  // used again: no longer the oldest
+  pool.Ref(2);  // no longer the oldest, since it is used again
   pool.Unref(2);
   EXPECT_EQ(pool.num_cached(), 3);
   EXPECT_EQ(pool.EvictOldest(), 0);

@@ -31,7 +31,7 @@ TEST(ChunkHashes, StreamingIsTheHashOfEveryPrefix) {
   }
 }
 
-// Two vectors are equal exactly up to the first difference of their tokens, by both methods.
+// By both methods, two vectors are equal exactly up to the first difference of their tokens.
 TEST(ChunkHashes, VectorsPartWhereTheTokensDo) {
   Random random(2);
   for (int round = 0; round < 100; ++round) {
@@ -87,9 +87,9 @@ TEST(ChunkHashes, APartialLastChunkIsItsOwnTokens) {
   EXPECT_NE(tail, tail_of(std::span(tokens).first(99), 1));
   tokens[99] += 1;
   EXPECT_NE(tail, tail_of(tokens, 1));
-  // The tokens end with a block but not with a chunk: the block's hash exists already.
+  // The tokens end with a block but not with a chunk, so the last chunk's hash is the block's hash.
   EXPECT_EQ(tail_of(std::span(tokens).first(96), 2), blocks[2]);
-  // The tail is shorter than a block.
+  // The last chunk is shorter than a block.
   EXPECT_NE(tail_of(std::span(tokens).first(5), 1), tail_of(std::span(tokens).first(6), 1));
 }
 

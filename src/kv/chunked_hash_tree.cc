@@ -124,7 +124,7 @@ bool ChunkedHashTree::Better(const Candidate& a, const Candidate& b) const {
   const auto order = [this](const Candidate& c) {
     const Key& key = requests_[c.request].item.key;
     const int32_t loss = choice_ == Choice::kLeastPrefixLoss ? c.shared_before - c.shared_after : 0;
-    // An empty batch loses nothing, and shared_after is then deeper than shared_before.
+    // An empty batch loses nothing: shared_after is then deeper than shared_before.
     return std::make_tuple(key.priority, std::max(loss, 0), c.num_missing, key.rank, key.arrival,
                            c.request);
   };
@@ -133,7 +133,8 @@ bool ChunkedHashTree::Better(const Candidate& a, const Candidate& b) const {
 
 // --- Counts, heaps and the end of the shared prefix ---
 
-// Adds to the counts of a node and of all nodes above it, and moves each to its heap.
+// Adds to the counts of a node and of all nodes above it, and moves each of these nodes to its
+// heap.
 void ChunkedHashTree::Account(int32_t node, int32_t waiting, int32_t active) {
   best_is_known_ = false;
   for (; node != kNone; node = nodes_[node].parent) {
@@ -180,8 +181,8 @@ void ChunkedHashTree::TakeOut(int32_t node) {
   it.where = Heap::kNowhere;
 }
 
-// Moves the end down while one child holds all active requests. Active children come first, so only
-// the first child can.
+// Moves the end of the shared prefix down while one child holds all active requests. Active
+// children come first, so only the first child can hold them.
 void ChunkedHashTree::LowerSharedEnd() {
   while (true) {
     const int32_t child = nodes_[shared_end_].first_child;
@@ -192,7 +193,8 @@ void ChunkedHashTree::LowerSharedEnd() {
   }
 }
 
-// Moves the end up until all active requests lie below it; to the root if there are none.
+// Moves the end of the shared prefix up until all active requests lie below it. Moves it to the
+// root if there are none.
 void ChunkedHashTree::RaiseSharedEnd() {
   while (shared_end_ != kRoot &&
          (num_active() == 0 || nodes_[shared_end_].num_active != num_active())) {
@@ -232,7 +234,7 @@ ChunkedHashTree::Handle ChunkedHashTree::NewEntry() {
   return request;
 }
 
-// Finds the node at which the request's vector ends, or makes it.
+// Finds or makes the node at which the request's vector ends.
 int32_t ChunkedHashTree::Locate(Handle request) {
   const int32_t length = requests_[request].hashes.num_chunks;
   int32_t node = kRoot;
@@ -317,7 +319,7 @@ void ChunkedHashTree::UnlinkChild(int32_t node) {
   (it.prev != kNone ? nodes_[it.prev].next : parent.first_child) = it.next;
 }
 
-// Removes a request that no count includes any more, with the nodes that stood for it alone.
+// Removes a request that is no longer in any count, together with the nodes that it alone needed.
 void ChunkedHashTree::Discard(Handle request) {
   Entry& entry = requests_[request];
   int32_t node = entry.node;
@@ -374,7 +376,7 @@ int32_t ChunkedHashTree::MergeIntoChild(int32_t node) {
 
 // --- Index of children ---
 
-// The slot of the child, or the free slot for it.
+// The slot of the child, or the free slot for the child.
 size_t ChunkedHashTree::SlotOf(int32_t parent, uint64_t hash) const {
   const size_t mask = slots_.size() - 1;
   size_t slot = HomeOf(parent, hash, mask);

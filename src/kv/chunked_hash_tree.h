@@ -19,10 +19,11 @@ namespace skein {
 //   shared       the depth of the batch's shared prefix: the deepest level to which all active
 //                vectors are equal; 0 if they differ at once or none is active
 //
-// Hashes are cumulative, so a request's covered levels are its first ones, and the working set is a
-// tree. The tree is path-compressed: a node stands for a run of levels that the same requests
-// share, and ends where vectors differ or one ends. There are fewer than two nodes per request. An
-// operation touches the nodes between a request's own and the root, not its levels:
+// Hashes are cumulative, so the levels of a request that are in the working set are its first ones,
+// and the working set is a tree. The tree is path-compressed: a node stands for a run of levels
+// that the same requests share. It ends at the level at which vectors differ or a vector ends.
+// There are fewer than two nodes per request. An operation touches the nodes between a request's
+// node and the root, but not each level:
 //
 //            root            active: an active request lies below (the root always is)
 //           /    \           idle:   waiting requests only
@@ -30,29 +31,30 @@ namespace skein {
 //       /    \ .
 //  [40, 41) [40, 90)
 //
-// All requests of an idle subtree miss the same levels above it. So each active node keeps a heap
-// of its idle children and its waiting requests, by length. One more heap, the frontier, holds the
-// active nodes at and below the end of the shared prefix.
+// All requests of an idle subtree miss the same levels above the subtree. So each active node keeps
+// a heap of its idle children and its waiting requests, by length. One more heap, the frontier,
+// holds the active nodes at and below the end of the shared prefix.
 //
 // Integers only. Memory grows with the largest number of requests at a time (about 250 bytes each);
-// below that number no operation allocates. Two vectors with an equal hash at a level are taken to
-// be equal up to it. After a collision a request may seem nearer than it is; that is the only
-// effect. Not thread-safe.
+// below that number, no operation allocates. Two vectors with an equal hash at a level are taken to
+// be equal up to that level. The only effect of a collision is that a request may seem to share
+// more than it does. Not thread-safe.
 class ChunkedHashTree {
  public:
-  using Handle = int32_t;  // names a request in the tree; reused once it is gone
+  using Handle = int32_t;  // names a request in the tree; reused once the request is gone
 
-  // The rule for the best request.
+  // The rule by which a request is the best.
   //
-  // kFewestMissing is the paper's literal rule. For requests of equal length it also costs the
-  // least shared depth: a request that leaves the batch's path at depth d misses length - d. For
-  // unequal ones it does not. If the batch shares 10 chunks, it takes a foreign request of one
-  // chunk, which misses 1 and leaves 0 shared. A request with those 10 chunks and 5 more misses 5
-  // and comes later. The stop rule then sees the loss of 10 and closes the batch to both.
+  // kFewestMissing is the rule as the paper states it. For requests of equal length, its choice
+  // also costs the least shared depth: a request that leaves the batch's path at depth d misses
+  // length - d levels. For requests of unequal length, it may cost more. Suppose that the batch
+  // shares 10 chunks. A foreign request of one chunk misses 1 level, is chosen, and leaves 0 chunks
+  // shared. A request with the 10 chunks and 5 more misses 5 levels, so it comes later. The stop
+  // rule then sees the loss of 10 and closes the batch to both requests.
   //
   // kLeastPrefixLoss is the engine's rule: the least loss of shared depth, then the fewest missing
-  // levels. The choice is the same where lengths are equal, and never costs a loss that another
-  // request avoids.
+  // levels. If lengths are equal, the choice is the same as by kFewestMissing. It never costs a
+  // loss that another request avoids.
   //
   // Both rules put the priority first, and break ties by rank, arrival and handle.
   enum class Choice { kFewestMissing, kLeastPrefixLoss };
@@ -68,20 +70,21 @@ class ChunkedHashTree {
   struct Candidate {
     Handle request = 0;
     int32_t num_missing = 0;
-    int32_t shared_before = 0;  // depth
+    int32_t shared_before = 0;  // shared depth
     int32_t shared_after = 0;
     int32_t num_peers =
-        0;  // other waiting requests that share the first shared_after levels with it
+        0;  // other waiting requests that share the first shared_after levels with this one
     bool operator==(const Candidate&) const = default;
   };
 
   explicit ChunkedHashTree(Choice choice);
 
-  // Makes room, so that nothing allocates up to this number of requests.
+  // Makes room for this number of requests, up to which nothing then allocates.
   void Reserve(int32_t num_requests);
 
   // Inserts a waiting request. The target of `hashes` must not change until the request is gone.
-  // REQUIRES: at least one chunk. O(nodes above it + log(levels)) comparisons.
+  // REQUIRES: `hashes` has at least one chunk. O(nodes above the request + log(levels))
+  // comparisons.
   Handle Insert(const ChunkHashes& hashes, const Rank& rank);
   // Moves a waiting request into the batch.
   void Add(Handle request);
@@ -90,8 +93,8 @@ class ChunkedHashTree {
   // Removes a waiting request.
   void Remove(Handle request);
 
-  // The best waiting request, or none. The result is kept until the tree changes; else O(nodes
-  // above the end of the shared prefix).
+  // The best waiting request; nullopt if none waits. The result is kept until the tree changes.
+  // Finding it costs O(nodes above the end of the shared prefix).
   std::optional<Candidate> FindBest();
   // The effect of adding this waiting request.
   Candidate Evaluate(Handle request) const;
@@ -109,8 +112,8 @@ class ChunkedHashTree {
   static constexpr int32_t kRoot = 0;
   static constexpr int32_t kNone = -1;
 
-  // `distance` is the length of a request in the heap of a node, and its missing count in the
-  // frontier.
+  // In the heap of a node, `distance` is the length of a request. In the frontier, it is the number
+  // of missing levels.
   struct Key {
     int32_t priority = 0;
     int32_t distance = 0;
@@ -125,7 +128,7 @@ class ChunkedHashTree {
     int32_t parent = kNone;
     int32_t end = 0;  // the node stands for levels [parent's end, end)
     uint64_t first_hash = 0;
-    Handle witness = kNone;  // a request below the node: its vector has the node's hashes
+    Handle witness = kNone;  // a request below the node: its vector contains the node's hashes
     int32_t num_active = 0;  // counts requests at and below the node
     int32_t num_waiting = 0;
     int32_t first_child = kNone;  // active children before idle ones
@@ -135,7 +138,7 @@ class ChunkedHashTree {
     Handle first_member = kNone;    // requests whose vector ends here
     int32_t heap = kNoItem;         // holds idle children and waiting members
     Heap where = Heap::kNowhere;    // the heap that holds `item`
-    bool above_shared_end = false;  // strictly
+    bool above_shared_end = false;  // strictly above it
     HeapItem<Key> item;
   };
   struct Entry {
@@ -148,7 +151,8 @@ class ChunkedHashTree {
     HeapItem<Key> item;
   };
 
-  // Items of heaps are nodes by their index and requests by its complement.
+  // The items of heaps are nodes and requests: a node by its index, a request by the complement of
+  // its handle.
   friend class PairingHeaps<ChunkedHashTree>;
   friend class TreeGroups;
   HeapItem<Key>& ItemOf(int32_t item) {
@@ -199,8 +203,8 @@ class ChunkedHashTree {
   std::vector<int32_t> slots_;
   int32_t frontier_ = kNoItem;
   int32_t shared_end_ = kRoot;
-  int64_t working_set_ = 0;    // its levels
-  int64_t active_levels_ = 0;  // of all active vectors, summed
+  int64_t working_set_ = 0;    // its number of levels
+  int64_t active_levels_ = 0;  // the sum of the levels of all active vectors
   bool best_is_known_ = false;
   std::optional<Candidate> best_;
 };

@@ -18,8 +18,8 @@ using Choice = ChunkedHashTree::Choice;
 using Candidate = ChunkedHashTree::Candidate;
 using Vector = std::vector<uint64_t>;
 
-// Makes a vector of cumulative hashes: two vectors have equal prefixes exactly where the chunks of
-// their requests are equal.
+// Makes a vector of cumulative hashes. Two vectors have equal prefixes exactly as far as the chunks
+// of their requests are equal.
 Vector VectorOf(const std::vector<int>& chunks) {
   Vector hashes;
   uint64_t before = 0;
@@ -30,7 +30,7 @@ Vector VectorOf(const std::vector<int>& chunks) {
   return hashes;
 }
 
-// The literal definitions: every answer is counted anew.
+// The definitions, computed directly: every answer is counted anew.
 class Model {
  public:
   struct Item {
@@ -46,7 +46,7 @@ class Model {
         std::ranges::count_if(items, [](const auto& item) { return item.second.active; }));
   }
 
-  // The level down to which all of these are equal.
+  // The level down to which all of these vectors are equal.
   static int SharedDepthOf(const std::vector<const Vector*>& vectors) {
     if (vectors.empty()) return 0;
     for (size_t depth = 0;; ++depth) {
@@ -106,7 +106,7 @@ class Model {
   }
 };
 
-// Drives tree and model with the same random events and compares all answers.
+// Gives the tree and the model the same random events, and compares all answers.
 class Pair {
  public:
   Pair(Choice choice, uint64_t seed) : choice_(choice), tree_(choice), random_(seed) {}
@@ -172,8 +172,8 @@ class Pair {
 
  private:
   std::vector<int> RandomChunks() {
-    // There are few values, so that prefixes are shared at every depth, and lengths end inside
-    // others.
+    // Few different values are used, so that prefixes are shared at every depth, and some vectors
+    // end inside others.
     std::vector<int> chunks(random_.Between(1, 12));
     for (int& chunk : chunks) chunk = random_.OneIn(4) ? 1 : 0;
     return chunks;
@@ -235,7 +235,7 @@ TEST_P(ChunkedHashTreeChoice, AgreesWithTheDefinitions) {
 INSTANTIATE_TEST_SUITE_P(Both, ChunkedHashTreeChoice,
                          testing::Values(Choice::kFewestMissing, Choice::kLeastPrefixLoss));
 
-// Requests of one test, by their chunks.
+// The requests of one test, given by their chunks.
 class Requests {
  public:
   explicit Requests(Choice choice) : tree(choice) {}
@@ -295,7 +295,7 @@ TEST(ChunkedHashTree, FewestMissingCostsLeastDepthWhereLengthsAreEqual) {
   EXPECT_GT(num_losses, 100);  // the requests were not all in one group
 }
 
-// For unequal lengths it may: this is the paper's own counterexample.
+// For unequal lengths, it may cost more depth: this is the paper's own counterexample.
 TEST(ChunkedHashTree, UnequalLengthsPartTheTwoChoices) {
   for (const Choice choice : {Choice::kFewestMissing, Choice::kLeastPrefixLoss}) {
     Requests requests(choice);
@@ -309,7 +309,7 @@ TEST(ChunkedHashTree, UnequalLengthsPartTheTwoChoices) {
     } else {
       EXPECT_EQ(best, (Candidate{sharing, 5, 10, 10, 0}));
       requests.tree.Add(sharing);
-      // If no other request would keep the shared prefix, the foreign one is the best.
+      // If no other request would keep the shared prefix, the foreign request is the best.
       EXPECT_EQ(requests.tree.FindBest(), (Candidate{foreign, 1, 10, 0, 0}));
     }
   }
@@ -347,7 +347,7 @@ TEST(ChunkedHashTree, NodesStandForRequestsNotForLevels) {
   requests.tree.CheckIntegrity();
 }
 
-// A long row of conversations, each the beginning of the next, gives the deepest tree.
+// A long chain of conversations, each of which begins the next, gives the deepest tree.
 TEST(ChunkedHashTree, NestedPrefixes) {
   Requests requests(Choice::kFewestMissing);
   std::vector<Handle> handles;
@@ -366,7 +366,7 @@ TEST(ChunkedHashTree, NestedPrefixes) {
   EXPECT_EQ(requests.tree.num_nodes(), 1);
 }
 
-// Contradictory hashes (equal behind a difference) must not break anything.
+// Contradictory hashes (equal ones behind a difference) must not break anything.
 TEST(ChunkedHashTree, SurvivesCollisions) {
   Random random(5);
   ChunkedHashTree tree(Choice::kLeastPrefixLoss);

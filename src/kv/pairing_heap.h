@@ -7,8 +7,8 @@
 namespace skein {
 
 // An item of a pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986): the smallest key is at
-// the root. The links lie in the items. So a heap is one number, any number of heaps share a pool
-// of items, and nothing allocates. The pool gives the numbers of items a meaning.
+// the root. The links are in the items. So a heap is one number, any number of heaps share a pool
+// of items, and nothing allocates. The pool maps numbers to items.
 inline constexpr int32_t kNoItem = std::numeric_limits<int32_t>::min();
 
 template <typename Key>
@@ -45,7 +45,7 @@ class PairingHeaps {
   }
 
  private:
-  // Joins two heaps; either may be kNoItem. REQUIRES: both are roots.
+  // Joins two heaps; either may be kNoItem. REQUIRES: `a` and `b` are roots.
   int32_t Meld(int32_t a, int32_t b) {
     if (a == kNoItem || b == kNoItem) return a == kNoItem ? b : a;
     if (pool_.ItemOf(b).key < pool_.ItemOf(a).key) std::swap(a, b);
@@ -58,9 +58,10 @@ class PairingHeaps {
     return a;
   }
 
-  // Makes one heap of siblings: pairs from the left, then all pairs from the right.
+  // Makes one heap of siblings: joins pairs from left to right, then joins all pairs from right to
+  // left.
   int32_t MergeSiblings(int32_t first) {
-    int32_t pairs = kNoItem;  // linked by `next`, the last first
+    int32_t pairs = kNoItem;  // linked by `next`, the last pair first
     while (first != kNoItem) {
       const int32_t a = first;
       const int32_t b = Detach(a);
@@ -78,7 +79,7 @@ class PairingHeaps {
     return root;
   }
 
-  // Makes a sibling a root; returns the one behind it.
+  // Makes a sibling a root. Returns the sibling behind it.
   int32_t Detach(int32_t item) {
     auto& it = pool_.ItemOf(item);
     it.prev = kNoItem;

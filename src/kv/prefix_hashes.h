@@ -6,7 +6,7 @@
 
 namespace skein {
 
-// The properties, beside the tokens, that two requests must have in common to share KV blocks.
+// The properties, besides the tokens, that two requests must have in common to share KV blocks.
 struct PrefixScope {
   int32_t adapter_id = 0;
   uint64_t cache_salt = 0;
@@ -22,7 +22,7 @@ class PrefixHashes {
 
   // Hashes the new full blocks of `tokens`. REQUIRES: `tokens` continues the tokens given so far.
   void Extend(std::span<const int32_t> tokens);
-  // Makes room for `num_tokens` tokens, up to which Extend then allocates nothing.
+  // Makes room for `num_tokens` tokens. Extend allocates nothing up to that number.
   void Reserve(int64_t num_tokens);
 
   const PrefixScope& scope() const { return scope_; }

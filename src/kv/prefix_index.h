@@ -11,27 +11,27 @@ namespace skein {
 
 // The key of one full block of a sequence.
 struct PrefixKey {
-  uint64_t hash = 0;          // covers everything up to the block's end
-  BlockId parent = kNoBlock;  // the block before it; kNoBlock for the first
+  uint64_t hash = 0;          // covers all tokens up to the block's end
+  BlockId parent = kNoBlock;  // the block before this one; kNoBlock for the first
   PrefixScope scope;
-  std::span<const int32_t> tokens;  // [kBlockTokens], the block's own
+  std::span<const int32_t> tokens;  // [kBlockTokens], the tokens of this block
 };
 
-// Maps prefixes to blocks. The parent block's identity, the scope and the block's own tokens
-// confirm a hit. So equal hashes of different contents never share a block. A block is indexed only
-// while its parent is: the caller erases children first. Allocates nothing after construction. Not
-// thread-safe. Every call is O(1) expected.
+// Maps prefixes to blocks. A hit is confirmed by the identity of the parent block, the scope and
+// the block's own tokens. So equal hashes of different contents never share a block. A block is
+// indexed only while its parent is: the caller erases children first. Allocates nothing after
+// construction. Not thread-safe. Every call is O(1) expected.
 class PrefixIndex {
  public:
   // REQUIRES: num_blocks >= 1.
   explicit PrefixIndex(int32_t num_blocks);
 
-  // The block with this content, or kNoBlock.
+  // Returns the block with this content, or kNoBlock.
   BlockId Find(const PrefixKey& key) const;
   // Whether any block has this hash.
   bool ContainsHash(uint64_t hash) const { return slots_[SlotOf(hash)] != kNoBlock; }
   // Indexes `block` under `key`. Returns false and changes nothing if other content has the hash.
-  // REQUIRES: Find(key) == kNoBlock, the parent is indexed, the block is not.
+  // REQUIRES: Find(key) == kNoBlock, the parent is indexed, the block is not indexed.
   bool Insert(const PrefixKey& key, BlockId block);
   // REQUIRES: the block is indexed and no indexed block has it as parent.
   void Erase(BlockId block);
@@ -54,7 +54,7 @@ class PrefixIndex {
     bool indexed = false;
   };
 
-  // The slot that holds `hash`, or the free slot for it.
+  // The slot that holds `hash`, or the free slot for `hash`.
   size_t SlotOf(uint64_t hash) const;
   std::span<const int32_t> TokensOf(BlockId block) const;
 

@@ -49,7 +49,7 @@ TEST(PrefixIndex, ConfirmsHitsOnContent) {
   const PrefixKey key = {.hash = 99, .tokens = ones};
   ASSERT_TRUE(index.Insert(key, 0));
   EXPECT_EQ(index.Find(key), 0);
-  // The hash is the same by accident; tokens, parent or scope differ.
+  // The hashes are equal by accident; tokens, parent or scope differ.
   EXPECT_EQ(index.Find({.hash = 99, .tokens = twos}), kNoBlock);
   EXPECT_EQ(index.Find({.hash = 99, .parent = 0, .tokens = ones}), kNoBlock);
   EXPECT_EQ(index.Find({.hash = 99, .scope = {.cache_salt = 1}, .tokens = ones}), kNoBlock);

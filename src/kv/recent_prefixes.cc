@@ -13,8 +13,8 @@ RecentPrefixes::RecentPrefixes(int32_t num_caches, int32_t cache_blocks)
 }
 
 void RecentPrefixes::Note(const PrefixHashes& hashes) {
-  // Generations change between prompts only: a block's hash is never forgotten before those of
-  // later blocks.
+  // Generations change only between prompts, so a block's hash is never forgotten before the hashes
+  // of later blocks.
   if (std::ssize(current_) >= capacity_) {
     previous_ = std::exchange(current_, {});
   }
@@ -27,7 +27,7 @@ void RecentPrefixes::Note(const PrefixHashes& hashes) {
 }
 
 bool RecentPrefixes::IsShared(uint64_t hash) const {
-  // The current generation knows at least as much about its hashes.
+  // If the current generation has a hash, it knows at least as much about it as the previous one.
   if (const auto found = current_.find(hash); found != current_.end()) return found->second;
   const auto found = previous_.find(hash);
   return found != previous_.end() && found->second;
@@ -36,7 +36,7 @@ bool RecentPrefixes::IsShared(uint64_t hash) const {
 int32_t RecentPrefixes::NumShared(const PrefixHashes& hashes, int32_t max_blocks) const {
   SKEIN_CHECK(hashes.num_blocks() >= max_blocks);
   int32_t shared = 0;
-  int32_t other = max_blocks + 1;  // the last of these many blocks is not shared
+  int32_t other = max_blocks + 1;  // the last of this many blocks is not shared
   while (shared + 1 < other) {
     const int32_t middle = shared + (other - shared) / 2;
     (IsShared(hashes[middle - 1]) ? shared : other) = middle;

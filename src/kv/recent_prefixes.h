@@ -7,13 +7,14 @@
 
 namespace skein {
 
-// Tells which prefixes several of the latest prompts share, as far as a cache would hold them. It
-// remembers the hashes of prompts' blocks in two generations. When the current one holds the blocks
-// of `num_caches` caches, it becomes the previous one. Hashes of the previous one are forgotten
-// unless a prompt repeats them. The known shared blocks are closed under prefixes. Not thread-safe.
+// Tells which prefixes several of the latest prompts share, up to the number of blocks that a cache
+// holds. It remembers the hashes of prompts' blocks in two generations. When the current generation
+// holds the blocks of `num_caches` caches, it becomes the previous generation. Hashes of the
+// previous generation are forgotten unless a prompt repeats them. The known shared blocks are
+// closed under prefixes. Not thread-safe.
 class RecentPrefixes {
  public:
-  // REQUIRES: both are at least 1.
+  // REQUIRES: num_caches and cache_blocks are at least 1.
   RecentPrefixes(int32_t num_caches, int32_t cache_blocks);
 
   // Records a prompt. O(blocks).
@@ -28,7 +29,7 @@ class RecentPrefixes {
   bool IsShared(uint64_t hash) const;
 
   const int32_t cache_blocks_;
-  const int64_t capacity_;  // hashes in a generation
+  const int64_t capacity_;  // the most hashes of a generation
   Generation current_;
   Generation previous_;
 };

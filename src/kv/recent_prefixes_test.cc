@@ -47,7 +47,7 @@ TEST(RecentPrefixes, WhatComesNoMoreIsForgotten) {
   EXPECT_EQ(recent.NumShared(shared, 4), 0);
 }
 
-// Prompts with more blocks than the limit do not evict one another through their surplus.
+// Prompts with more blocks than the limit do not evict one another by the blocks beyond it.
 TEST(RecentPrefixes, WhatCannotBeKeptIsNotRemembered) {
   constexpr int32_t kMost = 10;
   RecentPrefixes recent(4, kMost);
@@ -60,8 +60,8 @@ TEST(RecentPrefixes, WhatCannotBeKeptIsNotRemembered) {
   EXPECT_EQ(recent.NumShared(b, 500), 0);
 }
 
-// Compares with a scan. Every reported block is shared. Every block that two prompts share is
-// reported if fewer blocks than the capacity came between them.
+// Compares with a scan. Every reported block is shared. A block that two prompts share is reported
+// if fewer blocks than the capacity came between the prompts.
 TEST(RecentPrefixes, RandomPromptsAgreeWithAScan) {
   constexpr int64_t kCapacity = 60;
   for (uint64_t seed = 0; seed < 20; ++seed) {

@@ -29,7 +29,7 @@ void StatePool::Keep(BlockId block, StateId state) {
   blocks_[state] = block;
 }
 
-// The slot itself stays kept until it is evicted: no other sequence finds it.
+// The slot stays kept until it is evicted, but no other sequence finds it.
 void StatePool::Forget(BlockId block) {
   if (!pool_ || snapshots_[block] == kNoState) return;
   blocks_[snapshots_[block]] = kNoBlock;

@@ -12,41 +12,42 @@ namespace skein {
 using StateId = int32_t;
 inline constexpr StateId kNoState = -1;
 
-// The states of running sequences, and snapshots: states after the last token of a cached KV block,
-// from which other sequences with this prefix start. A state has references like a block, and a
-// snapshot without one stays until another state takes its slot, the least recently used first.
-// Integers only. Not thread-safe. Every call is O(1).
+// The states of running sequences, and snapshots. A snapshot is the state after the last token of a
+// cached KV block; other sequences with this prefix start from it. A state has references like a
+// block. A snapshot without references stays until another state takes its slot, the least recently
+// used snapshot first. Integers only. Not thread-safe. Every call is O(1).
 class StatePool {
  public:
-  // No states: the model has no linear layers.
+  // With `num_states` 0 there are no states: the model has no linear layers.
   StatePool(int32_t num_states, int32_t num_blocks);
 
   int32_t num_states() const { return pool_ ? pool_->num_blocks() : 0; }
   bool enabled() const { return pool_.has_value(); }
   int32_t num_snapshots() const { return pool_ ? pool_->num_cached() : 0; }
-  // The number of states that Take can give, at the cost of snapshots.
+  // The number of states that Take can give, including snapshots that it would replace.
   int32_t num_available() const { return pool_ ? pool_->num_free() + pool_->num_cached() : 0; }
   int32_t ref_count(StateId state) const { return pool_->ref_count(state); }
 
-  // A state with one reference, or kNoState when all are referenced.
+  // Returns a state with one reference; kNoState if all states are referenced.
   StateId Take();
   void Ref(StateId state) { pool_->Ref(state); }
   void Unref(StateId state) { pool_->Unref(state); }
 
-  // The snapshot at the end of a block, or kNoState.
+  // Returns the snapshot at the end of a block, or kNoState.
   StateId Find(BlockId block) const { return pool_ ? snapshots_[block] : kNoState; }
-  // Makes a state the snapshot of a block, unless that has one. REQUIRES: the state is referenced.
+  // Makes a state the snapshot of a block, unless the block has one. REQUIRES: the state is
+  // referenced.
   void Keep(BlockId block, StateId state);
-  // The block's content is gone.
+  // Tells that the block's content is gone.
   void Forget(BlockId block);
 
-  // Aborts unless snapshots and their blocks name each other. O(states + blocks).
+  // Aborts unless snapshots and their blocks refer to each other. O(states + blocks).
   void CheckIntegrity() const;
 
  private:
   std::optional<BlockPool> pool_;   // its blocks are states
   std::vector<StateId> snapshots_;  // [num_blocks]
-  std::vector<BlockId> blocks_;     // [num_states]: whose snapshot it is; kNoBlock: of none
+  std::vector<BlockId> blocks_;     // [num_states]: the block whose snapshot it is; kNoBlock: none
 };
 
 }  // namespace skein

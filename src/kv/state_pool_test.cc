@@ -26,7 +26,7 @@ TEST(StatePool, SnapshotsStayUntilTheirSlotIsNeeded) {
   pool.Unref(first);
   EXPECT_EQ(pool.num_available(), 2);
   EXPECT_EQ(pool.Find(5), first);
-  // A use makes a snapshot the younger one.
+  // A snapshot that is used again becomes the younger one.
   pool.Ref(second);
   pool.Unref(second);
   EXPECT_EQ(pool.Take(), first);
@@ -52,7 +52,7 @@ TEST(StatePool, ABlockHasOneSnapshotWhichGoesWithIt) {
   EXPECT_EQ(pool.Take(), kNoState);
 }
 
-// A prefix is found up to a block with a snapshot, however far keys and values reach.
+// A prefix is found only up to a block with a snapshot, however far keys and values are cached.
 TEST(StatePool, BoundsThePrefixThatIsFound) {
   BlockManager manager(8, true, 2);
   const std::vector<int32_t> tokens(4 * kBlockTokens, 7);
@@ -75,7 +75,7 @@ TEST(StatePool, BoundsThePrefixThatIsFound) {
   manager.states().Unref(state);
   manager.Release(blocks);
   EXPECT_EQ(find(), 2);
-  // The snapshot goes with the block: the last blocks are evicted first.
+  // A snapshot is forgotten with its block; the last blocks are evicted first.
   for (int i = 0; i < 4 + 3; ++i) ASSERT_NE(manager.Allocate(), kNoBlock);
   EXPECT_EQ(manager.states().Find(blocks[1]), kNoState);
   manager.CheckIntegrity();

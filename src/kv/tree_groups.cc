@@ -10,7 +10,7 @@ bool TreeGroups::IsLone(int32_t node) const {
   return it.num_waiting + it.num_active == 1 && it.parent != kRoot;
 }
 
-// Calls fn(request) for the requests of the group at `node`.
+// Calls fn(request) for all requests of the group at `node`.
 template <typename Fn>
 void TreeGroups::ForEachOf(int32_t node, const Fn& fn) const {
   const auto members = [&](int32_t at) {

@@ -25,7 +25,7 @@ class TreeGroupsTest : public ::testing::Test {
     vector_of_[handle] = &vectors_.back();
     return handle;
   }
-  // A request of `group` with a chunk of its own behind `depth` shared ones.
+  // A request of `group`: `depth` shared chunks, then one chunk of its own.
   Handle OfGroup(uint64_t group, int depth) {
     std::vector<uint64_t> hashes;
     for (int i = 0; i < depth; ++i) hashes.push_back(1000 * group + i);
@@ -53,7 +53,7 @@ TEST_F(TreeGroupsTest, RequestsOfOnePrefixAreAGroup) {
   EXPECT_EQ(by_depth[10].num_active, 1);
   EXPECT_EQ(by_depth[10].first_arrival, 1u);
   EXPECT_EQ(by_depth[20].num_waiting, 2);
-  EXPECT_EQ(by_depth[6].num_waiting, 1);  // alone: the whole vector
+  EXPECT_EQ(by_depth[6].num_waiting, 1);  // a request alone: the whole vector
   std::vector<Handle> requests;
   groups_.AppendRequests(by_depth[10], &requests);
   EXPECT_THAT(requests, UnorderedElementsAre(first[0], first[1], first[2]));
@@ -73,7 +73,8 @@ TEST_F(TreeGroupsTest, AUnionCountsCommonLevelsOnce) {
   EXPECT_EQ(groups_.AddToUnion(groups[1]), groups[1].depth);
 }
 
-// Every request is in one group, whose prefix it has; the working set is that of the definition.
+// Every request is in one group, and has the group's prefix. The working set is that of the
+// definition.
 TEST_F(TreeGroupsTest, ArePartsOfTheTree) {
   Random random(7);
   std::vector<Handle> waiting, active;
