@@ -10,13 +10,14 @@
 
 namespace skein {
 
-// Calls `ring` once for each time that was set, on a thread of its own that sleeps in between. The
-// call may come a little late. A time that was replaced may still ring. Set: any thread.
+// Calls `ring` once for each time that is set. The calls run on a thread of the alarm, which sleeps
+// in between. A call may come a little late. A time that was replaced may still ring. Any thread
+// may call Set.
 class Alarm {
  public:
   static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
 
-  // `clock` runs in real time and outlives this.
+  // `clock` runs in real time and outlives the alarm.
   Alarm(const Clock* clock, std::function<void()> ring);
   ~Alarm();
   Alarm(const Alarm&) = delete;
@@ -33,7 +34,7 @@ class Alarm {
   std::mutex mutex_;
   std::condition_variable changed_;
   TimeUs at_us_ = kNever;    // guarded by mutex_
-  TimeUs wake_us_ = kNever;  // when the thread wakes by itself; guarded by mutex_
+  TimeUs wake_us_ = kNever;  // when the thread will wake by itself; guarded by mutex_
   bool quit_ = false;        // guarded by mutex_
   std::thread thread_;
 };

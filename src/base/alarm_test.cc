@@ -38,7 +38,7 @@ TEST(Alarm, AMomentCanBeReplaced) {
   std::atomic<int> rings = 0;
   Alarm alarm(&clock, [&] { ++rings; });
   alarm.Set(clock.NowUs() + 3'600'000'000);
-  alarm.Set(clock.NowUs() + 1000);  // earlier
+  alarm.Set(clock.NowUs() + 1000);  // earlier than the first time
   WaitFor(rings, 1);
   alarm.Set(clock.NowUs() + 3'600'000'000);
   alarm.Set(Alarm::kNever);

@@ -19,10 +19,10 @@ constexpr size_t kHugePageBytes = size_t{2} << 20;
 
 AlignedBuffer::AlignedBuffer(size_t size_bytes, HugePages huge_pages) : size_(size_bytes) {
   if (size_bytes == 0) return;
-  // Anonymous pages come zeroed and page-aligned, and cost nothing until they are touched.
+  // Anonymous pages are zeroed and page-aligned, and use no memory until they are touched.
   void* memory =
       mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();  // as every other allocation
+  if (memory == MAP_FAILED) throw std::bad_alloc();  // like every other failed allocation
   data_ = static_cast<std::byte*>(memory);
   if (size_bytes < kHugePageBytes) return;
   size_t skip = 0, length = size_bytes;
@@ -43,7 +43,7 @@ Result<AlignedBuffer> AlignedBuffer::InFile(const std::string& path, size_t size
   if (file < 0) return failed(errno);
   (void)unlink(path.c_str());
   AlignedBuffer buffer;
-  // The room is reserved now: a later write to a page without room would end the process.
+  // The file's space is reserved now: a later write to a page without space would end the process.
   const int error = posix_fallocate(file, 0, static_cast<off_t>(size_bytes));
   void* memory = error != 0
                      ? MAP_FAILED

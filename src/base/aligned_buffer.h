@@ -8,22 +8,22 @@
 
 namespace skein {
 
-// The place of a buffer's huge pages. With kAnywhere the system joins adjacent buffers: a write to
-// the edge of one may make up to a huge page of the next one resident.
+// Which pages of a buffer are huge pages. With kAnywhere the system may join adjacent buffers: a
+// write to the edge of a buffer may then make up to a huge page of the next buffer resident.
 enum class HugePages : uint8_t {
   kAnywhere,  // all of a large buffer
-  kInside,    // only pages that lie wholly in it: unwritten parts take no memory
+  kInside,    // only huge pages that lie wholly in it: unwritten parts use no memory
 };
 
-// Owned memory, 64-byte aligned and zeroed; a large buffer asks for huge pages. Move-only. Running
-// out of memory is a bug of the plan that asked for it: the process ends with a message.
+// Owned memory, 64-byte aligned and zeroed. A large buffer asks for huge pages. Move-only. If
+// memory runs out, the plan that asked for it has a bug: the process ends with a message.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   explicit AlignedBuffer(size_t size_bytes, HugePages huge_pages = HugePages::kAnywhere);
-  // Makes a buffer in a file, to which the system can write its pages when memory is short. The
-  // file is made at `path`, loses its name at once and vanishes with the buffer. Fails if there is
-  // a file already or too little room for all of it.
+  // Makes a buffer in a file, so that the system can write the buffer's pages to the file when
+  // memory is short. The file is made at `path`, loses its name at once and vanishes with the
+  // buffer. Fails if a file exists at `path`, or if there is too little space for the buffer.
   static Result<AlignedBuffer> InFile(const std::string& path, size_t size_bytes);
   ~AlignedBuffer();
   AlignedBuffer(AlignedBuffer&& other) noexcept;

@@ -25,15 +25,16 @@ void ReadNibbles(const std::byte* bytes, uint8_t* u) {
   }
 }
 
-// Bit i of a word is the fifth bit of element i.
+// Bit i of the 32-bit word is the fifth bit of element i.
 void AddFifthBits(const std::byte* bytes, uint8_t* u) {
   uint32_t bits;
   std::memcpy(&bits, bytes, sizeof(bits));
   for (int32_t i = 0; i < kBlockTerms; ++i) u[i] |= static_cast<uint8_t>((bits >> i & 1) << 4);
 }
 
-// Twelve bytes hold eight scales and eight minimums of six bits: the first four of each in a byte's
-// low bits, the others in four bits of a byte of their own and the upper two of an earlier byte.
+// Twelve bytes hold eight scales and eight minimums of six bits each. The first four of each are
+// the low bits of one byte. The other four have four bits in a byte of their own, and their upper
+// two bits in an earlier byte.
 void ReadSixBitScales(const std::byte* bytes, FileBlock* out) {
   for (int32_t i = 0; i < 4; ++i) {
     const uint8_t first = ByteAt(bytes, i), second = ByteAt(bytes, i + 4);
@@ -45,7 +46,8 @@ void ReadSixBitScales(const std::byte* bytes, FileBlock* out) {
   }
 }
 
-// Each 32 bytes hold 64 elements: the low halves the first 32, the high halves the next.
+// Each 32 bytes hold 64 elements: the low halves are the first 32 elements, the high halves the
+// next 32.
 void ReadNibblesOfSuper(const std::byte* bytes, uint8_t* u) {
   for (int32_t i = 0; i < kSuperElements / 2; ++i) {
     const int32_t at = i / 32 * 64 + i % 32;
@@ -57,8 +59,8 @@ void ReadNibblesOfSuper(const std::byte* bytes, uint8_t* u) {
 void ReadQ6K(const std::byte* bytes, FileBlock* out) {
   const std::byte *low = bytes, *high = bytes + 128, *scales = bytes + 192;
   for (int32_t i = 0; i < kSuperElements; ++i) {
-    // A half of 128 elements is four parts of 32. Parts 0 and 1 are low halves of bytes, 2 and 3
-    // the high halves of the same.
+    // A half of 128 elements has four parts of 32. Parts 0 and 1 are the low halves of 64 bytes,
+    // parts 2 and 3 the high halves of the same bytes.
     const int32_t half = i / 128, part = i % 128 / 32, l = i % 32;
     const uint8_t nibbles = ByteAt(low, 64 * half + part % 2 * 32 + l);
     const uint8_t upper = ByteAt(high, 32 * half + l) >> 2 * part & 3;

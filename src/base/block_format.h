@@ -6,12 +6,12 @@
 
 namespace skein {
 
-// Elements of a row that have one scale in an int8 row, and at most one in a matrix of blocks.
+// The number of consecutive elements that share one scale in an int8 row (BlockTerms has as many).
 inline constexpr int32_t kBlockTerms = 32;
 
 // The formats in which a matrix of blocks keeps its values, under GGUF's names. Q6_K, Q4_K, Q5_K
-// and IQ4_XS have blocks of 256, the others of 32 elements. INT4 is none of GGUF's: it holds groups
-// of GPTQ and AWQ, whose zero points are integers.
+// and IQ4_XS have blocks of 256 elements, the others of 32. INT4 is not a GGUF format: it holds
+// groups of GPTQ and AWQ, whose zero points are integers.
 enum class BlockFormat : uint8_t {
   kQ4_0,
   kQ4_1,
@@ -26,18 +26,18 @@ enum class BlockFormat : uint8_t {
   kInt4,
 };
 
-// The scales of a block.
+// The kinds of scales that a block has.
 enum class BlockScales : uint8_t {
   kHalf,          // d of 32 elements
   kHalfMinimum,   // d and a minimum of 32 elements
   kHalfZero,      // d and a zero point of 32 elements: the minimum is -(d * zero), which is exact
-  kSuperMinimum,  // d and dmin of 256; integers that multiply them for each 32
-  kSuperHalves,   // d of 256; an integer that multiplies it for each 16
-  kSuper,         // d of 256; an integer that multiplies it for each 32
+  kSuperMinimum,  // d and dmin of 256; for each 32, integers that multiply d and dmin
+  kSuperHalves,   // d of 256; for each 16, an integer that multiplies d
+  kSuper,         // d of 256; for each 32, an integer that multiplies d
 };
 
-// An element is scale * value, or scale * value + minimum; its value is u - zero, or, in a codebook
-// format, the codebook's at u. u has `bits` bits.
+// An element is scale * value, or scale * value + minimum. Its value is u - zero, or in a codebook
+// format the entry u of the codebook. u has `bits` bits.
 struct BlockTraits {
   std::string_view name;
   BlockScales scales;
@@ -53,7 +53,7 @@ struct BlockTraits {
   }
 };
 
-// In the order of BlockFormat.
+// The entries are in the order of BlockFormat.
 inline constexpr BlockTraits kBlockTraits[] = {
     {"Q4_0", BlockScales::kHalf, 4, 8, false, 32, 18},
     {"Q4_1", BlockScales::kHalfMinimum, 4, 0, false, 32, 20},
@@ -72,35 +72,36 @@ constexpr const BlockTraits& TraitsOf(BlockFormat format) {
   return kBlockTraits[static_cast<size_t>(format)];
 }
 
-// The values of the codebook formats, IQ4_NL and IQ4_XS.
+// The codebook of the formats IQ4_NL and IQ4_XS.
 inline constexpr int8_t kBlockCodebook[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                               1,    13,   25,  38,  53,  69,  89,  113};
 
-// Elements of the largest block.
+// The number of elements of the largest block.
 inline constexpr int32_t kSuperElements = 256;
 
-// One block as a file has it: u of its elements and its scales, f16 bits or small integers.
+// One block, as it is in a file: the u of its elements, and its scales as f16 bits or small
+// integers.
 struct FileBlock {
   uint8_t u[kSuperElements];
   uint16_t d, dmin;                 // of the block; dmin is the minimum of a block of 32
-  uint8_t scales[16], minimums[8];  // of 32 elements each; in Q6_K scales of 16, in INT4 the zero
+  uint8_t scales[16], minimums[8];  // each of 32 elements; in Q6_K scales of 16, in INT4 the zero
 };
 
-// Reads one block of traits.file_bytes, of any alignment.
+// Reads one block of traits.file_bytes bytes, at any alignment.
 FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes);
 
 // 32 elements of one row: element i is scales[i / 16] * values[i] + minimum.
 struct BlockTerms {
   int8_t values[kBlockTerms];
-  float scales[2];  // of 16 elements each; the same but in Q6_K
-  float minimum;    // +0 if the format has none
+  float scales[2];  // each of 16 elements; only Q6_K has two different ones
+  float minimum;    // +0 if the format has no minimum
 };
 
 // Elements [32 part, 32 part + 32) of a block.
 BlockTerms TermsOf(BlockFormat format, const FileBlock& block, int32_t part);
 
-// Widens `num_blocks` blocks of any alignment to num_blocks * traits.file_elements values. A value
-// is scale * value, plus the minimum if the format has one; each operation is rounded to f32.
+// Widens `num_blocks` blocks, at any alignment, to num_blocks * traits.file_elements values. A
+// value is scale * value, plus the minimum if the format has one; each operation is rounded to f32.
 void DequantizeBlocks(BlockFormat format, const std::byte* bytes, int64_t num_blocks, float* out);
 
 }  // namespace skein

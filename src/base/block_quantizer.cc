@@ -20,7 +20,8 @@ bool AllFinite(std::span<const float> x) {
   return std::ranges::all_of(x, [](float e) { return std::isfinite(e); });
 }
 
-// The nearest integer, ties to even, of a number below 2^22: the sum leaves no bits behind it.
+// Rounds a number below 2^22 to the nearest integer, ties to even: the sum has no room for fraction
+// bits.
 float Nearest(float x) {
   constexpr float kMagic = 0x1.8p23f;
   return (x + kMagic) - kMagic;
@@ -30,7 +31,7 @@ float InverseOf(float scale) { return scale == 0.0f ? 0.0f : 1.0f / scale; }
 
 void PutHalf(F16 half, std::byte* out) { std::memcpy(out, &half.bits, sizeof(half.bits)); }
 
-// A block whose first two bytes, its scale, make it NaN.
+// Writes a block that is all NaN, because its scale (its first two bytes) is NaN.
 void PutNan(int32_t bytes, std::byte* out) {
   PutHalf(ToF16(std::numeric_limits<float>::quiet_NaN()), out);
   std::fill(out + 2, out + bytes, std::byte{0});
@@ -49,15 +50,15 @@ void QuantizeQ8(Terms x, std::byte* out) {
   }
 }
 
-// The largest element takes 7 to 9 of the steps, which reach from -8 to 7: of nine such scales the
-// one with the least squared error.
+// The steps reach from -8 to 7, and the largest element takes 7 to 9 of them. Nine such scales are
+// tried; the one with the least squared error is used.
 void QuantizeQ4(Terms x, std::byte* out) {
   constexpr int32_t kCandidates = 9;
   const float extreme =
       *std::ranges::max_element(x, [](float a, float b) { return std::abs(a) < std::abs(b); });
   float best_error = kInfinity;
   for (int32_t candidate = 0; candidate < kCandidates; ++candidate) {
-    // The largest element takes the sign that has 8.
+    // The largest element gets the sign of the step -8.
     const float steps = 7.0f + 0.25f * static_cast<float>(candidate);
     const F16 half = ToF16(extreme / -steps);
     const float scale = ToFloat(half), inverse = InverseOf(scale);
@@ -76,12 +77,12 @@ void QuantizeQ4(Terms x, std::byte* out) {
   }
 }
 
-// 32 elements as scale * u - minimum with u in [0, 15]; neither number is negative.
+// 32 elements as scale * u - minimum, with u in [0, 15]. Scale and minimum are not negative.
 struct Line {
   float scale = 0.0f, minimum = 0.0f;
 };
 
-// Rounds to the nearest u [kBlockTerms]; returns the squared error.
+// Rounds each element to the nearest u [kBlockTerms]. Returns the squared error.
 float RoundToLine(Terms x, const Line& line, float* u) {
   const float inverse = InverseOf(line.scale);
   float error = 0.0f;
@@ -93,8 +94,8 @@ float RoundToLine(Terms x, const Line& line, float* u) {
   return error;
 }
 
-// The line of least squares through the points (u, x), its minimum not below 0; `line` itself where
-// the points have no line that rises.
+// The line of least squares through the points (u, x), with a minimum of at least 0. Returns `line`
+// itself if the line of least squares does not rise.
 Line LeastSquares(Terms x, const float* u, const Line& line) {
   float sum_u = 0, sum_uu = 0, sum_x = 0, sum_ux = 0;
   for (int32_t i = 0; i < kBlockTerms; ++i) {
@@ -113,8 +114,8 @@ Line LeastSquares(Terms x, const float* u, const Line& line) {
   return found.scale > 0.0f ? found : line;
 }
 
-// The best line of nine: each cuts the range into 13 to 17 steps, takes the nearest u, and then the
-// line of least squares through them.
+// The best of nine lines. Each candidate cuts the range into 13 to 17 steps and takes the nearest
+// u; the line of least squares goes through these points.
 Line BestLine(Terms x) {
   constexpr int32_t kCandidates = 9;
   const auto [least, largest] = std::ranges::minmax(x);
@@ -135,8 +136,8 @@ Line BestLine(Terms x) {
   return best;
 }
 
-// The best of the lines of 32 elements whose scale and minimum are integers times d and dmin: the
-// nearest to `line` and its neighbours.
+// The best line of 32 elements whose scale and minimum are integers times d and dmin. The
+// candidates are the integers nearest to `line` and their neighbours.
 struct IntegerLine {
   int32_t scale = 0, minimum = 0;  // in [0, 63]
   float u[kBlockTerms];
@@ -162,7 +163,7 @@ IntegerLine BestIntegerLine(Terms x, const Line& line, float d, float dmin) {
   return best;
 }
 
-// d and dmin put the largest scale and the largest minimum of the eight lines at 63.
+// d and dmin are such that the largest scale and the largest minimum of the eight lines are 63.
 void QuantizeQ4K(std::span<const float> x, std::byte* out) {
   Line lines[kParts];
   float scale = 0.0f, minimum = 0.0f;
@@ -183,7 +184,7 @@ void QuantizeQ4K(std::span<const float> x, std::byte* out) {
     for (int32_t i = 0; i < kBlockTerms; ++i) {
       u[kBlockTerms * part + i] = static_cast<uint8_t>(line.u[i]);
     }
-    // The inverse of ReadFileBlock's six bits.
+    // Packs six-bit numbers, as block_format.cc unpacks them.
     const int32_t at = part % 4;
     if (part < 4) {
       bits[at] |= static_cast<std::byte>(line.scale);

@@ -16,7 +16,7 @@ class QuantizeBlocksTest : public ::testing::TestWithParam<BlockFormat> {
  protected:
   const BlockTraits& traits() const { return TraitsOf(GetParam()); }
 
-  // The numbers that x [k] becomes.
+  // Quantizes x [k] and reads it back.
   std::vector<float> ThereAndBack(const std::vector<float>& x) const {
     const size_t num_blocks = x.size() / traits().file_elements;
     std::vector<std::byte> row(num_blocks * traits().file_bytes);
@@ -33,7 +33,7 @@ double SquaredError(const std::vector<float>& x, const std::vector<float>& y) {
   return error;
 }
 
-// Any scale leaves half a step, and the scales themselves are rounded.
+// An element may be half a step away from its value, and the scales themselves are rounded.
 TEST_P(QuantizeBlocksTest, ErrorsStayBelowAStep) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, QuantizeBlocksTest,
                          [](const auto& info) { return std::string(TraitsOf(info.param).name); });
 
 TEST(QuantizeQ4KTest, MinimumsFitNumbersOfOneSign) {
-  // Q4_0 spends half its numbers on the sign that no element has.
+  // Q4_0 spends half its values on the sign that no element has.
   std::vector<float> x(256);
   for (size_t i = 0; i < x.size(); ++i) x[i] = -1.0f - 0.01f * static_cast<float>(i * 29 % 101);
   std::vector<float> errors;

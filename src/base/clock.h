@@ -11,7 +11,7 @@ class Clock {
   virtual TimeUs NowUs() const = 0;
 };
 
-// Monotonic time of the machine, microseconds since an arbitrary start.
+// The monotonic time of the machine, in microseconds since an arbitrary start.
 class MonotonicClock final : public Clock {
  public:
   TimeUs NowUs() const override;

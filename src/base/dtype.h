@@ -7,11 +7,12 @@
 namespace skein {
 
 // kInt8 and kBlocks are types of packed matrices: int8 with a scale for each row, and 4 to 8 bits
-// with scales for blocks of a row. The rows that multiply them are int8, with scales beside them.
-// No tensor of a file has kInt8.
+// with scales for blocks of a row. The rows that multiply these matrices are int8, and have their
+// own scales. No tensor of a file has kInt8.
 enum class DType : uint8_t { kF32, kBf16, kF16, kInt8, kBlocks };
 
-// The bytes of an element; in kBlocks of an element of the rows.
+// The bytes of an element. For kBlocks, they are the bytes of an element of the rows that multiply
+// the matrix.
 constexpr size_t SizeOf(DType dtype) {
   return dtype == DType::kF32 ? 4 : dtype == DType::kInt8 || dtype == DType::kBlocks ? 1 : 2;
 }
@@ -65,7 +66,8 @@ constexpr float ToFloat(F16 x) {
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
 }
 
-// Rounds to nearest, ties to even. Values beyond the range become infinity, a NaN a quiet NaN.
+// Rounds to nearest, ties to even. Values beyond the range become infinity; a NaN becomes a quiet
+// NaN.
 constexpr F16 ToF16(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
@@ -74,7 +76,8 @@ constexpr F16 ToF16(float x) {
   if (magnitude >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};  // >= 65520
   uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
   const int32_t exponent = static_cast<int32_t>(magnitude >> 23) - 112;
-  // The dropped bits: 13, and one more for each power of two below the smallest normal number.
+  // The number of dropped bits: 13, and one more for each power of two below the smallest normal
+  // number.
   const int32_t shift = exponent >= 1 ? 13 : 14 - exponent;
   if (shift > 24) return {sign};
   const uint32_t half = 1u << (shift - 1), odd = (mantissa >> shift) & 1u;

@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// The value of a binary16 by its definition.
+// The value of a binary16 number, by its definition.
 double ValueOfF16(uint16_t bits) {
   const int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
   const double magnitude =
@@ -44,8 +44,8 @@ TEST(F16, RoundTripsEveryNumber) {
   }
 }
 
-// Between two neighbours, values below the middle round down, values above it up, and the middle
-// rounds to the even one.
+// Between two neighbours, values below the middle round down, values above it round up, and the
+// middle rounds to the even neighbour.
 TEST(F16, RoundsToNearestEven) {
   for (uint32_t i = 0; i < 0x7bff; ++i) {
     const double low = ValueOfF16(static_cast<uint16_t>(i));

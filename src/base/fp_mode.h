@@ -4,9 +4,9 @@
 
 namespace skein {
 
-// Sets the engine's floating-point mode for the calling thread during its lifetime: denormals
-// flushed to zero on input and output, round to nearest even, no traps. The destructor restores the
-// former mode. Costs next to nothing if the mode is set already (docs/numerics.md).
+// Sets the engine's floating-point mode for the calling thread as long as the object lives:
+// denormals flushed to zero on input and output, round to nearest even, no traps. The destructor
+// restores the former mode. Costs next to nothing if the mode is set already (docs/numerics.md).
 class ScopedFpMode {
  public:
   ScopedFpMode() : former_(__builtin_ia32_stmxcsr()) {
@@ -18,7 +18,7 @@ class ScopedFpMode {
   ScopedFpMode(const ScopedFpMode&) = delete;
   ScopedFpMode& operator=(const ScopedFpMode&) = delete;
 
-  // True if the calling thread is in the mode now.
+  // Whether the calling thread is in this mode now.
   static bool IsSet() { return IsMode(__builtin_ia32_stmxcsr()); }
 
  private:

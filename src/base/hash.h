@@ -5,12 +5,13 @@
 
 namespace skein {
 
-// 64-bit hashes (xxHash, XXH3), the same on every machine of one byte order. Not for secrets.
+// 64-bit hashes (xxHash, XXH3). They are the same on all machines with the same byte order. Not for
+// secrets.
 uint64_t HashTokens(std::span<const int32_t> tokens, uint64_t seed);
 uint64_t HashWords(std::span<const uint64_t> words, uint64_t seed);
 
-// Computes HashTokens of growing data: Digest equals HashTokens of all tokens since Reset. It holds
-// its state and allocates once. Not thread-safe.
+// Computes HashTokens of growing data: Digest equals HashTokens of all tokens since Reset.
+// Allocates its state once. Not thread-safe.
 class TokenHashStream {
  public:
   TokenHashStream();

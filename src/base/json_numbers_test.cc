@@ -24,7 +24,7 @@ TEST(JsonNumbers, TheRestStays) {
        {R"({"a": [1, -2, 3.25, 1e-5, 1e-999, 18446744073709551615, -9223372036854775808]})",
         R"("1000000000000000019884624838656")", R"(["\"1000000000000000019884624838656", "\\"])",
         R"({"1000000000000000019884624838656": null})", R"("1000000000000000019884624838656)",
-        // These are no numbers: the reader must refuse them.
+        // These are not numbers: the reader must refuse them.
         "01000000000000000019884624838656", "-", "1.e999", "1e", "--10000000000000000000000000",
         ""}) {
     EXPECT_EQ(WithReadableNumbers(same), same);

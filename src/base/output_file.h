@@ -9,11 +9,12 @@
 
 namespace skein {
 
-// A new file that is written at any places, in any order. Move-only; Write is thread-safe.
+// A new file to which bytes are written at any offsets, in any order. Move-only; Write is
+// thread-safe.
 class OutputFile {
  public:
-  // Creates a file of `bytes` zeros. A file of that name is replaced and keeps its contents for
-  // those who have it open or mapped. kUnavailable, with the system's reason.
+  // Creates a file of `bytes` zeros. An existing file of that name is replaced; processes that have
+  // it open or mapped keep its old contents. Fails with kUnavailable and the system's reason.
   static Result<OutputFile> Create(const std::string& path, int64_t bytes);
   ~OutputFile();
   OutputFile(OutputFile&& other) noexcept;

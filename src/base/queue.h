@@ -12,7 +12,7 @@
 namespace skein {
 
 // A bounded queue from many producers to one consumer. The items of one producer stay in order. The
-// consumer takes all items at once and sleeps while there are none.
+// consumer takes all items at once, and sleeps while the queue is empty.
 template <typename T>
 class BoundedQueue {
  public:
@@ -30,7 +30,7 @@ class BoundedQueue {
     return true;
   }
 
-  // Any thread. Ends the consumer's wait; later pushes fail.
+  // Any thread. Ends the consumer's wait; later pushes return false.
   void Close() {
     {
       const std::lock_guard lock(mutex_);

@@ -4,7 +4,7 @@
 
 namespace skein {
 
-// Random numbers that depend on their position only, not on earlier draws: the same (seed, stream,
+// Random numbers that depend only on their position, not on earlier draws: the same (seed, stream,
 // position) gives the same number under any load.
 uint64_t RandomBitsAt(uint64_t seed, uint64_t stream, uint64_t position);
 // Uniform in [0, 1), a multiple of 2^-53.

@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// Either a T, or the Status that explains its absence.
+// Either a T, or the Status that says why there is no T.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -45,14 +45,14 @@ class [[nodiscard]] Result {
 #define SKEIN_CONCAT_INNER_(a, b) a##b
 #define SKEIN_CONCAT_(a, b) SKEIN_CONCAT_INNER_(a, b)
 
-// Returns the Status of `expression` from the enclosing function unless it is ok.
+// Evaluates `expression`. If its Status is not ok, returns that Status from the enclosing function.
 #define SKEIN_RETURN_IF_ERROR(expression)          \
   do {                                             \
     ::skein::Status skein_status_ = (expression);  \
     if (!skein_status_.ok()) return skein_status_; \
   } while (false)
 
-// `SKEIN_ASSIGN_OR_RETURN(auto x, F())`: declares x, or returns F's Status.
+// `SKEIN_ASSIGN_OR_RETURN(auto x, F())` declares x with F's value, or returns F's Status.
 #define SKEIN_ASSIGN_OR_RETURN(declaration, expression) \
   SKEIN_ASSIGN_OR_RETURN_INNER_(SKEIN_CONCAT_(skein_result_, __LINE__), declaration, expression)
 #define SKEIN_ASSIGN_OR_RETURN_INNER_(result, declaration, expression) \

@@ -21,7 +21,7 @@
 namespace skein {
 namespace {
 
-// Longer than the gap between two operators of one step, and short enough to cost little.
+// Longer than the gap between two operators of one step, and short enough to waste little time.
 constexpr auto kSpinTime = std::chrono::microseconds(40);
 constexpr int kPausesPerClockRead = 32;
 constexpr int kListsPerRandomStop = 8;
@@ -58,10 +58,10 @@ Status CannotPin(int error) {
 //   63                16    15    14          0
 //   [ number of the list | open | threads inside ]
 //
-// The leader writes the list, then opens the gate. A worker enters by adding itself while the gate
-// is open. The leader shuts the gate when no ticket is left and waits until all workers are out. So
-// a worker that wakes late finds the gate shut and causes no delay, and no worker sees the list
-// change.
+// The caller of Run writes the list, then opens the gate. A worker enters by adding 1 to the word
+// while the gate is open. The caller shuts the gate when no ticket is left, and waits until all
+// workers are out. So a worker that wakes late finds the gate shut and causes no delay, and no
+// worker sees the list change.
 struct ThreadTeam::State {
   static constexpr uint64_t kOpen = uint64_t{1} << 15;
   static constexpr uint64_t kInside = kOpen - 1;
@@ -72,7 +72,7 @@ struct ThreadTeam::State {
   std::atomic<int> num_sleepers{0};
   alignas(64) std::atomic<int> next{0};
 
-  // The list; written only while the gate is shut and no worker is inside.
+  // The list of tickets. It is written only while the gate is shut and no worker is inside.
   alignas(64) int end = 0;
   const TicketFn* fn = nullptr;
   const std::atomic<bool>* stop = nullptr;
@@ -82,11 +82,11 @@ struct ThreadTeam::State {
   std::vector<std::thread> workers;
 
   int leader_processor = -1;  // set once the team is pinned
-  std::thread::id leader;     // bound to that processor
+  std::thread::id leader;     // the thread bound to that processor
 
   std::optional<Random> random_stops;
 
-  // Takes tickets until none is left or issued.
+  // Takes tickets until none is left, or until `stop` reads true.
   void Work(int thread) {
     while (stop == nullptr || !stop->load(std::memory_order_relaxed)) {
       const int ticket = next.fetch_add(1, std::memory_order_relaxed);
@@ -95,7 +95,7 @@ struct ThreadTeam::State {
     }
   }
 
-  // True if a list newer than `seen` is open, or the team ends.
+  // Whether a list newer than `seen` is open, or the team ends.
   bool HasNews(uint64_t seen) const {
     const uint64_t now = gate.load(std::memory_order_seq_cst);
     return quit.load(std::memory_order_relaxed) || ((now & kOpen) && (now >> kListShift) != seen);
@@ -104,8 +104,8 @@ struct ThreadTeam::State {
   void WaitForNews(uint64_t seen) {
     if (SpinUntil([&] { return HasNews(seen); })) return;
     std::unique_lock lock(mutex);
-    // This is sequentially consistent with Open(): either Open sees this sleeper, or HasNews sees
-    // the open gate.
+    // The increment and Open() are sequentially consistent: either Open sees this sleeper, or
+    // HasNews sees the open gate.
     num_sleepers.fetch_add(1, std::memory_order_seq_cst);
     wake.wait(lock, [&] { return HasNews(seen); });
     num_sleepers.fetch_sub(1, std::memory_order_relaxed);
@@ -141,7 +141,7 @@ struct ThreadTeam::State {
   void ShutAndWait() {
     gate.fetch_and(~kOpen, std::memory_order_relaxed);
     const auto empty = [&] { return (gate.load(std::memory_order_acquire) & kInside) == 0; };
-    // A worker still inside may have lost its core: offer it this one.
+    // A worker that is still inside may have lost its processor: offers it this one.
     while (!SpinUntil(empty)) std::this_thread::yield();
   }
 };
@@ -194,7 +194,8 @@ Status ThreadTeam::Pin() {
 
 void ThreadTeam::PinLeader() {
   if (state_->leader_processor < 0 || state_->leader == std::this_thread::get_id()) return;
-  // If a processor was taken from the process since Pin, the leader stays where it may run.
+  // If the process has lost the processor since Pin, the call fails, and the leader keeps its
+  // allowed processors.
   BindTo(state_->leader_processor, pthread_self());
   state_->leader = std::this_thread::get_id();
 }

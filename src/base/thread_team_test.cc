@@ -15,7 +15,7 @@ namespace skein {
 namespace {
 
 // Runs lists of random lengths, with and without pauses, so that workers come late, sleep and wake.
-// Tickets write to plain memory: the thread sanitizer sees a missing order.
+// Tickets write to plain memory, so that the thread sanitizer sees missing synchronization.
 TEST(ThreadTeamTest, RunsEveryTicketOnceAndReturnsAfterThem) {
   std::mt19937 random(1);
   for (int num_threads : {1, 2, 3, 8}) {
@@ -61,7 +61,7 @@ TEST(ThreadTeamTest, StopsBetweenTicketsAndSaysWhere) {
         EXPECT_EQ(next, stop_at + 1);
       }
       for (int ticket = 0; ticket < 100; ++ticket) EXPECT_EQ(runs[ticket], ticket < next ? 1 : 0);
-      // The rest continues there.
+      // The next call continues at that ticket.
       EXPECT_EQ(team.Run(next, 100, [&](int ticket, int) { ++runs[ticket]; }), 100);
       for (const std::atomic<int>& count : runs) EXPECT_EQ(count, 1);
     }
@@ -76,7 +76,7 @@ TEST(ThreadTeamTest, IssuesNothingIfStoppedBefore) {
             5);
 }
 
-// Each ticket still runs once, on whichever thread continues.
+// The tickets behind a random stop still run, each once, on whichever thread continues.
 TEST(ThreadTeamTest, StopsAtRandomAreStopsThatNobodyAskedFor) {
   for (int num_threads : {1, 3}) {
     for (uint64_t seed : {1, 2, 3}) {
@@ -102,7 +102,7 @@ TEST(ThreadTeamTest, StopsAtRandomAreStopsThatNobodyAskedFor) {
       }
       EXPECT_GT(num_stops, 20);
       EXPECT_LT(num_stops, 150);
-      EXPECT_GT(num_at_first, 0);  // some stop before the first ticket
+      EXPECT_GT(num_at_first, 0);  // some stops come before the first ticket
       EXPECT_LT(num_at_first, num_stops);
     }
   }
@@ -127,7 +127,7 @@ TEST(ThreadTeamTest, AllThreadsFlushDenormalsAndTheCallerOnlyMeanwhile) {
   team.Run(0, 60, [&](int ticket, int) {
     set[ticket] = ScopedFpMode::IsSet();
     products[ticket] = tiny * 0x1p-30f;
-    std::this_thread::sleep_for(std::chrono::microseconds(50));  // gives every thread some tickets
+    std::this_thread::sleep_for(std::chrono::microseconds(50));  // every thread gets some tickets
   });
   for (int ticket = 0; ticket < 60; ++ticket) {
     EXPECT_TRUE(set[ticket]);
@@ -138,7 +138,7 @@ TEST(ThreadTeamTest, AllThreadsFlushDenormalsAndTheCallerOnlyMeanwhile) {
   EXPECT_GT(tiny * 0x1p-30f, 0.0f);
 }
 
-// An idle team sleeps: its processor time stays far below the time that passes.
+// An idle team sleeps: it uses far less processor time than the time that passes.
 TEST(ThreadTeamTest, AnIdleTeamUsesNoProcessorTime) {
   ThreadTeam team(4);
   team.Run(0, 100, [](int, int) {});
@@ -149,7 +149,7 @@ TEST(ThreadTeamTest, AnIdleTeamUsesNoProcessorTime) {
   EXPECT_EQ(team.Run(0, 100, [](int, int) {}), 100);
 }
 
-// The processors that the calling thread may run on.
+// The processors on which the calling thread may run.
 std::vector<int> Processors() {
   cpu_set_t allowed;
   EXPECT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
@@ -176,7 +176,7 @@ TEST(ThreadTeamTest, PinnedThreadsHaveAProcessorEach) {
   const std::vector<int> all = Processors();
   const auto num_threads = static_cast<int>(all.size());
   std::vector<std::vector<int>> seen(num_threads);
-  std::thread([&] {  // a leader that ends leaves the test's own thread as it is
+  std::thread([&] {  // the leader is a thread that ends, so the test's own thread stays unbound
     ThreadTeam team(num_threads);
     ASSERT_TRUE(team.Pin().ok());
     team.PinLeader();
@@ -184,7 +184,7 @@ TEST(ThreadTeamTest, PinnedThreadsHaveAProcessorEach) {
     std::atomic<int> waiting = 0;
     team.Run(0, num_threads, [&](int, int thread) {
       seen[thread] = Processors();
-      ++waiting;  // no thread takes a second ticket
+      ++waiting;  // until all threads wait here, so that none takes a second ticket
       while (waiting < num_threads) std::this_thread::yield();
     });
   })
