@@ -12,7 +12,7 @@ namespace {
 constexpr int32_t kNumFeatures = DecisionHeadWeights::kActionFeatures;
 
 std::array<float, kNumFeatures> FeaturesOf(std::span<const float> options) {
-  constexpr double kLeastProbability = 1e-9;  // in a logarithm
+  constexpr double kLeastProbability = 1e-9;  // the least probability in a logarithm
   constexpr double kMostOptions = 255;
   const double max = *std::ranges::max_element(options);
   double sum = 0;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kActivationKey[] = "activation_function";
 
-// torch's names. A module without a name has a tanh.
+// The names in torch. A module without a name has tanh.
 constexpr struct {
   const char* name;
   Activation activation;

@@ -24,12 +24,12 @@ struct DenseModule {
 // The weights of a Dense module; the matrix is in the compute type.
 struct DenseWeights {
   PackedWeight weight;      // [out_features, in_features]
-  std::vector<float> bias;  // [out_features]; empty: none
+  std::vector<float> bias;  // [out_features]; empty: no biases
   Activation activation = Activation::kNone;
 };
 
-// Reads dir/config.json. Fails with kUnsupported, naming the member, for what this engine would
-// compute differently: other activations, residuals, other inputs than the embedding.
+// Reads dir/config.json. Fails with kUnsupported, naming the member, if this engine would compute
+// the module differently: other activations, residuals, or inputs other than the embedding.
 Result<DenseModule> LoadDenseModule(const std::string& dir);
 
 // Reads dir/model.safetensors.

@@ -11,8 +11,8 @@ Result<std::optional<Pooling>> LoadPooling(const std::string& model_dir) {
   if (file.status().code() == StatusCode::kNotFound) return std::optional<Pooling>();
   if (!file.ok()) return file.status();
   constexpr struct {
-    const char* key;   // a flag, in older files
-    const char* name;  // the value of pooling_mode, in newer files
+    const char* key;   // the flag's name in older files
+    const char* name;  // the value of pooling_mode in newer files
     Pooling pooling;
   } kModes[] = {{"pooling_mode_lasttoken", "lasttoken", Pooling::kLast},
                 {"pooling_mode_mean_tokens", "mean", Pooling::kMean},

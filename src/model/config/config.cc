@@ -65,19 +65,19 @@ constexpr ArchitectureName kArchitectures[] = {
     {"ModernBertModel", "modernbert", Architecture::kModernBert, Head::kNone},
     {"ModernBertForSequenceClassification", "modernbert", Architecture::kModernBert,
      Head::kClassifier},
-    // The encoder alone, without the head that guesses masked tokens.
+    // Only the encoder is used, without the head that predicts masked tokens.
     {"BertForMaskedLM", "bert", Architecture::kBert, Head::kNone},
     {"RobertaForMaskedLM", "roberta", Architecture::kRoberta, Head::kNone},
     {"XLMRobertaForMaskedLM", "xlm-roberta", Architecture::kXlmRoberta, Head::kNone},
     {"DistilBertForMaskedLM", "distilbert", Architecture::kDistilBert, Head::kNone},
     {"ModernBertForMaskedLM", "modernbert", Architecture::kModernBert, Head::kNone},
-    // The text part alone: the members stand in text_config.
+    // Only the text part is used; its members are in text_config.
     {"Gemma3ForConditionalGeneration", "gemma3", Architecture::kGemma3},
     {"Qwen3_5ForConditionalGeneration", "qwen3_5", Architecture::kQwen35},
 };
 
-// The base of a decision model, whose config may name no architecture, or that of a head which the
-// model lacks. `wanted`: the type that the decision model names.
+// Reads the type of a decision model's base. The base's config may name no architecture, or one
+// with a head that the base lacks. `wanted`: the type that the decision model names.
 Status ReadBaseType(const JsonObject& json, const std::string& wanted, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto model_type, json.String("model_type"));
   if (model_type != wanted) {
@@ -87,7 +87,7 @@ Status ReadBaseType(const JsonObject& json, const std::string& wanted, ModelConf
   }
   const auto* const found =
       std::ranges::find(kArchitectures, wanted, &ArchitectureName::model_type);
-  // EuroBERT is Llama whose tokens see the whole text.
+  // EuroBERT is a Llama in which every token attends to the whole text.
   config->architecture =
       found == std::end(kArchitectures) ? Architecture::kLlama : found->architecture;
   config->head = Head::kNone;
@@ -108,8 +108,8 @@ Status ReadArchitecture(const JsonObject& json, ModelConfig* config) {
     }
     return Unsupported(json, "architectures", "is " + names->front() + "; supported are " + known);
   }
-  // The reference library chooses its code by model_type. A config whose architecture disagrees
-  // with it would run there as another model.
+  // The reference library chooses its code by model_type. If a config's architecture disagrees with
+  // its model_type, the reference would run another model.
   SKEIN_ASSIGN_OR_RETURN(const auto model_type, json.String("model_type"));
   if (model_type && *model_type != found->model_type) {
     return json.Error("model_type",
@@ -133,7 +133,7 @@ Result<std::optional<DType>> ReadDType(const JsonObject& json) {
   return Unsupported(json, key, "is '" + *name + "'; supported are float32, bfloat16 and float16");
 }
 
-// That of the model, or else of its text part.
+// The dtype of the model, else that of its text part.
 Result<std::optional<DType>> ReadAnyDType(const JsonObject& json) {
   SKEIN_ASSIGN_OR_RETURN(const auto dtype, ReadDType(json));
   if (dtype) return dtype;
@@ -144,11 +144,11 @@ Result<std::optional<DType>> ReadAnyDType(const JsonObject& json) {
 Result<DType> DTypeOfWeights(const std::string& model_dir, const ModelConfig& config) {
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Open(model_dir));
   SKEIN_ASSIGN_OR_RETURN(const TensorView embedding, files.Find(ListTensors(config).front().name));
-  // Blocks of few bits are widened to bf16 where they do not stay.
+  // Blocks of few bits are widened to bf16 if they are not kept.
   return embedding.dtype == DType::kBlocks ? DType::kBf16 : embedding.dtype;
 }
 
-// A list of token ids, each within the vocabulary. -1 stands for no token.
+// A list of token ids, each within the vocabulary. -1 means that there is no token.
 Result<std::optional<std::vector<int32_t>>> ReadTokenIds(const JsonObject& json, const char* key,
                                                          int32_t vocab_size) {
   SKEIN_ASSIGN_OR_RETURN(const auto ids, json.Ints(key));
@@ -183,8 +183,8 @@ Status ReadGenerationConfig(const std::string& model_dir, ModelConfig* config) {
   return Status::Ok();
 }
 
-// Reads everything but the dtype and what other files say. `base_type`: the model_type of the base
-// of a decision model; null for any other model.
+// Reads everything except the dtype and the facts of other files. `base_type`: the model_type of
+// the base of a decision model; null for any other model.
 Result<ModelConfig> ReadConfig(const JsonObject& json, const std::string* base_type = nullptr) {
   ModelConfig config;
   SKEIN_RETURN_IF_ERROR(base_type != nullptr ? ReadBaseType(json, *base_type, &config)
@@ -243,7 +243,8 @@ Result<ModelConfig> LoadLayaModelConfig(const std::string& model_dir) {
   const std::string base_type = "modernbert";
   SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root(), &base_type));
   SKEIN_RETURN_IF_ERROR(AddLayaHead(laya, file.root(), &config));
-  // The config's dtype is the one in which the encoder was first published.
+  // The config's dtype is that of the first publication of the encoder, which may differ from that
+  // of these weights.
   SKEIN_ASSIGN_OR_RETURN(config.file_dtype, DTypeOfWeights(model_dir, config));
   return config;
 }

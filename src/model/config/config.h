@@ -15,7 +15,7 @@
 namespace skein {
 
 enum class Architecture {
-  kLlama,  // decoders
+  kLlama,  // from here: decoders
   kMistral,
   kQwen2,
   kQwen3,
@@ -27,7 +27,7 @@ enum class Architecture {
   kGranite,
   kSmolLm3,
   kQwen35,
-  kBert,  // encoders
+  kBert,  // from here: encoders
   kRoberta,
   kXlmRoberta,
   kDistilBert,
@@ -37,23 +37,23 @@ const char* NameOf(Architecture architecture);  // as config.json spells it: "Ll
 
 // The head after the last layer.
 enum class Head {
-  kNone,           // nothing: hidden states
+  kNone,           // none: the outputs are hidden states
   kLanguageModel,  // the output matrix over the vocabulary
   kClassifier,     // ForSequenceClassification: num_classes outputs
-  kDecision,       // a decision model's: a logit for each option, and logits of its actions
+  kDecision,       // of a decision model: a logit for each option, and logits of the actions
 };
 
-// Layers whose tokens see only the keys near them. All other layers are global.
+// Layers in which a token attends only to keys near it. All other layers are global.
 struct LocalLayers {
   std::vector<bool> layers;       // by layer; empty: no layer is local
-  int32_t before = 0, after = 0;  // keys that a token sees to either side, beside its own
+  int32_t before = 0, after = 0;  // keys to which a token attends on either side, besides its own
   RopeConfig rope;                // of these layers
 
   int32_t window() const { return before + after + 1; }
 };
 
-// Layers of gated linear attention (Gated DeltaNet), which keep a state of fixed size in place of
-// keys and values. All other layers attend to every token before.
+// Layers of gated linear attention (Gated DeltaNet), which keep a state of fixed size instead of
+// keys and values. In all other layers, a token attends to every token before it.
 struct LinearLayers {
   std::vector<bool> layers;  // by layer; empty: no layer is linear
   int32_t num_k_heads = 0;   // heads of q and k; divides num_v_heads
@@ -64,18 +64,18 @@ struct LinearLayers {
   int32_t k_width() const { return num_k_heads * k_dim; }
   int32_t v_width() const { return num_v_heads * v_dim; }
   int32_t conv_width() const { return 2 * k_width() + v_width(); }  // q, k, v
-  // The product of a layer's input: q, k, v, z, b, a.
+  // The width of the product with a layer's input: q, k, v, z, b, a.
   int32_t width() const { return conv_width() + v_width() + 2 * num_v_heads; }
 };
 
-// The fields of encoders: norms are LayerNorms, and every token sees every other, unless its layer
-// is local.
+// The fields of encoders. Their norms are LayerNorms. Every token attends to every other, unless
+// the layer is local.
 struct EncoderFields {
   float layer_norm_eps = 0;
-  // BERT's family.
+  // Fields of BERT's family:
   int32_t num_segments = 0;    // rows of the segment table; 0: there is none
   int32_t first_position = 0;  // row of the position table for token 0
-  // ModernBERT.
+  // Fields of ModernBERT:
   bool norm_bias = true;         // biases of the norms
   bool head_bias = true;         // bias of the first layer of a classifier's head
   bool classifies_mean = false;  // a classifier reads the mean of the states, else the first
@@ -83,59 +83,60 @@ struct EncoderFields {
   std::string tensor_prefix;  // of the encoder's tensors in the files: "model." or nothing
 };
 
-// The places of a decoder's norms: before attention and the MLP, behind each of the two, before its
-// result is added to the residual, or both.
+// The positions of a decoder's norms. kBefore: before attention and before the MLP. kBehind: behind
+// each of the two, before the result is added to the residual. kAround: both.
 enum class NormPlacement : uint8_t { kBefore, kAround, kBehind };
 
-// The fields of decoders: norms are RMSNorms, and a token sees those before it.
+// The fields of decoders. Their norms are RMSNorms. A token attends to the tokens before it.
 struct DecoderFields {
   float rms_norm_eps = 0;
   NormPlacement norms = NormPlacement::kBefore;
-  float norm_offset = 0;                // added to the gains in the files: Gemma's are less one
+  float norm_offset = 0;                // added to the gains in the files (Gemma: 1)
   float embedding_scale = 1;            // of the tokens' embeddings
   bool rounds_embedding_scale = false;  // to the compute type
-  double attention_scale = 0;           // of the scores; 0: 1 / sqrt(head_dim)
-  float residual_scale = 1;             // of the results of attention and the MLP
+  double attention_scale = 0;           // factor of the scores; 0: 1 / sqrt(head_dim)
+  float residual_scale = 1;             // factor of the results of attention and the MLP
   float logits_divisor = 1;
   bool qk_norm = false;                // RMSNorm over each head of q and k, before rope
-  bool qk_norm_spans_heads = false;    // over all heads of q, or of k, instead
+  bool qk_norm_spans_heads = false;    // the norm spans all heads of q, or of k
   bool fused_projections = false;      // the files have q, k, v, and gate, up, as one matrix each
   std::vector<bool> unrotated_layers;  // by layer: q and k have no rope; empty: all have it
-  bool reward_mlp = false;  // a classifier's head is score.0, ReLU, score.2; else score alone
-  // The result of attention is multiplied by sigmoid(gate), and q_proj has the rows of each head's
-  // gate behind those of its q.
+  bool reward_mlp = false;  // a classifier's head is score.0, ReLU, score.2; false: score
+  // The result of attention is multiplied by sigmoid(gate). In q_proj, the rows of each head's gate
+  // come behind the rows of its q.
   bool attention_gate = false;
   LinearLayers linear;
 };
 
-// The head of a decision model: transformer layers behind the encoder's, without rope and gate,
-// which normalize before; then a scorer at the options' markers, and one of actions. Or a compact
-// head.
+// The head of a decision model, of one of two kinds. The first kind has transformer layers behind
+// the encoder's, without rope and gate, which normalize before attention and the MLP; then a scorer
+// at the options' markers, and one for the actions. The second kind is a compact head.
 struct DecisionHeadFields {
-  int32_t num_layers = 0;                     // the last ones of ModelConfig::num_layers
-  int32_t intermediate_size = 0;              // of their MLPs
-  Activation activation = Activation::kRelu;  // of their MLPs
+  int32_t num_layers = 0;                     // the last layers of ModelConfig::num_layers
+  int32_t intermediate_size = 0;              // of the MLPs of these layers
+  Activation activation = Activation::kRelu;  // of the MLPs of these layers
   float layer_norm_eps = 1e-5f;
   int32_t num_actions = 0;
 
-  // A compact head instead (model/weights/compact_head_weights.h): transformer layers over the
-  // states of a question's markers alone, of a width of their own.
+  // A compact head (model/weights/compact_head_weights.h): transformer layers over the states of a
+  // question's markers alone, with their own width.
   int32_t compact_width = 0;  // 0: the head is not compact
   int32_t compact_layers = 0;
   int32_t compact_heads = 0;
-  // It has the two projections alone, which read the states themselves: a pointer head.
+  // Whether the compact head has only the two projections, which read the states directly: a
+  // pointer head.
   bool is_pointer = false;
-  // The states that it reads are rounded to bf16, as in training. Tests do without it.
+  // Whether the states that the head reads are rounded to bf16, as in training. Tests turn it off.
   bool rounds_states = true;
   int32_t num_type_rows = 0;              // of the type embedding in the file
-  std::array<int32_t, 3> type_rows = {};  // those of a choice, a score and a noul
+  std::array<int32_t, 3> type_rows = {};  // rows of a choice, a score and a noul
   bool is_compact() const { return compact_width > 0; }
 };
 inline constexpr int32_t kTypeEmbeddings = 3;  // types of questions: choice, score, noul
 // The width of the hidden layer of the actions' scorer.
 inline constexpr int32_t kActionWidth = 256;
 
-// The contents of a HuggingFace config.json. Shapes use the symbols of the documentation.
+// The contents of a HuggingFace config.json. Shapes use the symbols of docs/glossary.md.
 struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
   Head head = Head::kLanguageModel;
@@ -147,23 +148,24 @@ struct ModelConfig {
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
-  int32_t max_position = 0;  // tokens of context; for yarn the stretched context
+  int32_t max_position = 0;  // tokens of context; for yarn, the stretched context
   bool tie_embeddings = false;
   bool qkv_bias = false;  // biases of q_proj, k_proj, v_proj
   bool o_bias = false;    // bias of o_proj
   bool mlp_bias = false;  // biases of gate, up and down_proj
   RopeConfig rope;        // of global layers
   LocalLayers local;
-  // Whether a token of a global layer sees its whole row. Rows are then neither cut nor cached.
+  // Whether a token of a global layer attends to its whole row. Rows are then neither cut nor
+  // cached.
   bool bidirectional = false;
 
-  // Mixture of experts: in some layers a router chooses a few of many small MLPs for each token, in
-  // place of one large MLP.
+  // Mixture of experts: in some layers, a router chooses a few of many small MLPs for each token.
+  // These MLPs replace the one large MLP.
   int32_t num_experts = 0;  // 0: there are none
   int32_t experts_per_token = 0;
   int32_t expert_size = 0;           // intermediate size of each expert
   bool norm_expert_weights = false;  // the weights of a token's experts add up to 1
-  std::vector<bool> has_experts;     // by layer; empty: no layer has any
+  std::vector<bool> has_experts;     // by layer; empty: no layer has experts
 
   Activation activation = Activation::kSilu;  // of the MLP, or of its gate
   DecoderFields decoder;
@@ -171,33 +173,35 @@ struct ModelConfig {
   DecisionHeadFields decision;
 
   QuantizationConfig quantization;  // of the file's matrices
-  DType file_dtype = DType::kBf16;  // torch_dtype / dtype; if absent, the embedding's own
+  DType file_dtype = DType::kBf16;  // torch_dtype / dtype; if absent, that of the embedding
   std::optional<int32_t> bos_token_id;
-  std::vector<int32_t> eos_token_ids;  // generation_config.json's, else config.json's
+  std::vector<int32_t> eos_token_ids;  // from generation_config.json, else from config.json
 
   // intermediate_size rounded up to whole weight panels (kernels/packed_weight.h).
   int32_t intermediate_padded() const;
-  int32_t widest_intermediate_padded() const;  // of any layer
+  int32_t widest_intermediate_padded() const;  // the largest of all layers
   int32_t expert_padded() const;               // the same for expert_size
   bool HasExperts(int32_t layer) const { return num_experts > 0 && has_experts[layer]; }
   bool is_encoder() const { return architecture >= Architecture::kBert; }
-  // BERT and its kin: a norm follows each residual addition, positions are learned, and the MLP has
-  // no gate. All other models normalize before, rotate q and k, and have a gate.
+  // Whether the model is BERT or similar: a norm follows each residual addition, positions are
+  // learned, and the MLP has no gate. All other models normalize before, rotate q and k, and have a
+  // gate.
   bool is_bert_family() const { return is_encoder() && architecture != Architecture::kModernBert; }
   bool has_local_layers() const { return !local.layers.empty(); }
   bool IsLocal(int32_t layer) const { return has_local_layers() && local.layers[layer]; }
   bool has_linear_layers() const { return !decoder.linear.layers.empty(); }
   bool IsLinear(int32_t layer) const { return has_linear_layers() && decoder.linear.layers[layer]; }
-  // The layers with keys and values: all but linear ones; the number of those before `layer`.
+  // The number of layers with keys and values (all but linear layers), and the number of these
+  // before `layer`.
   int32_t num_kv_layers() const { return KvLayer(num_layers); }
   int32_t KvLayer(int32_t layer) const;
   int32_t num_linear_layers() const { return num_layers - num_kv_layers(); }
   int32_t num_base_layers() const { return num_layers - decision.num_layers; }
-  // Whether the layer is one of a decision model's head.
+  // Whether the layer belongs to the head of a decision model.
   bool IsHeadLayer(int32_t layer) const { return layer >= num_base_layers(); }
   // Whether the layer's MLP has a gate.
   bool HasGate(int32_t layer) const { return !is_bert_family() && !IsHeadLayer(layer); }
-  // The epsilon of the LayerNorms of a layer; num_layers: of the last one.
+  // The epsilon of the LayerNorms of a layer; for num_layers, of the final norm.
   float LayerNormEps(int32_t layer) const {
     return decision.num_layers > 0 && IsHeadLayer(layer) ? decision.layer_norm_eps
                                                          : encoder.layer_norm_eps;
@@ -211,7 +215,7 @@ struct ModelConfig {
     return !IsHeadLayer(layer) &&
            (decoder.unrotated_layers.empty() || !decoder.unrotated_layers[layer]);
   }
-  std::string ArchitectureName() const;  // with its head: "BertForSequenceClassification"
+  std::string ArchitectureName() const;  // with the head's name: "BertForSequenceClassification"
   int64_t NumParameters() const;
   // Bytes of K and V that one token takes in all layers.
   int64_t KvBytesPerToken(DType dtype) const;
@@ -219,14 +223,15 @@ struct ModelConfig {
   int64_t StateBytes() const;
 };
 
-// Reads config.json and generation_config.json of a model directory; of a Laya directory
-// encoder/config.json and rl_agent_config.json; of a sysone directory its config.json and that of
-// the base model; of a Kev directory head.pt and the config of its decoder. A feature that this
-// engine would compute differently is kUnsupported, by name. A field that is missing, contradictory
-// or out of range is kInvalidArgument, by name. No field has a silent default.
+// Reads the config of a model directory from config.json and generation_config.json. A Laya
+// directory has encoder/config.json and rl_agent_config.json instead; a sysone directory has its
+// config.json and that of the base model; a Kev directory has head.pt and the config of its
+// decoder. Fails with kUnsupported, naming the feature, if this engine would compute a feature
+// differently. Fails with kInvalidArgument, naming the field, if a field is missing, contradictory
+// or out of range. No field has a silent default.
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir);
 
-// Parses the text of a config.json alone, which must then name the dtype.
+// Parses the text of a config.json alone. The text must then name the dtype.
 Result<ModelConfig> ParseModelConfig(const std::string& config_json);
 
 }  // namespace skein

@@ -43,7 +43,7 @@ Status ReadHeadDim(const JsonObject& json, const DecoderFamily& family, ModelCon
   return Status::Ok();
 }
 
-// A size, or what the family takes for it where it is absent.
+// Reads a size. If the member is absent, uses the family's default.
 Status ReadOwnSize(const JsonObject& json, const DecoderFamily& family, const char* key,
                    int64_t max, int32_t* out) {
   const auto standard = DefaultOf(family, key);
@@ -113,7 +113,7 @@ Status ReadGemma(const JsonObject& json, const DecoderFamily& family, ModelConfi
   return Status::Ok();
 }
 
-// Reads a factor, which is 1 where it is absent.
+// Reads a factor; an absent factor is 1.
 Result<double> ReadFactor(const JsonObject& json, const char* key) {
   SKEIN_ASSIGN_OR_RETURN(const auto factor, json.Double(key));
   if (factor && !(*factor >= 1e-6 && *factor <= 1e6)) {
@@ -135,7 +135,8 @@ Status ReadMultipliers(const JsonObject& json, ModelConfig* config) {
   return Status::Ok();
 }
 
-// Reads SmolLM3's layers without rope: those with a 0 in `no_rope_layers`, else every fourth.
+// Reads SmolLM3's layers without rope: the layers with a 0 in `no_rope_layers`, else every fourth
+// layer.
 Status ReadRotatedLayers(const JsonObject& json, ModelConfig* config) {
   constexpr char kKey[] = "no_rope_layers";
   SKEIN_ASSIGN_OR_RETURN(const auto rotated, json.Ints(kKey));
@@ -174,7 +175,7 @@ Status ReadVariants(const JsonObject& json, const DecoderFamily& family, ModelCo
   return family.may_not_rotate ? ReadRotatedLayers(json, config) : Status::Ok();
 }
 
-// Yarn's config states either the original context or the stretched one: the longer one holds.
+// A yarn config states either the original or the stretched context. The longer one is used.
 void StretchContext(ModelConfig* config) {
   if (config->rope.type != RopeType::kYarn) return;
   const double reached =
@@ -182,7 +183,8 @@ void StretchContext(ModelConfig* config) {
   config->max_position = std::max(config->max_position, static_cast<int32_t>(reached));
 }
 
-// Reads the ropes of global and of local layers: `rope_parameters` may hold one for each type.
+// Reads the ropes of global and of local layers. `rope_parameters` may have one rope for each type
+// of layer.
 Status ReadRopes(const JsonObject& json, const DecoderFamily& family, ModelConfig* config) {
   constexpr char kGlobal[] = "full_attention", kLocal[] = "sliding_attention";
   SKEIN_ASSIGN_OR_RETURN(const auto all, json.Object("rope_parameters"));
@@ -219,7 +221,7 @@ Status ReadDecoderConfig(const JsonObject& json, ModelConfig* config) {
     SKEIN_RETURN_IF_ERROR(ReadMoeConfig(json, config));
   }
   if (config->decoder.reward_mlp) {
-    config->num_classes = 1;  // a reward model has one output, whatever labels its config states
+    config->num_classes = 1;  // a reward model has one output, whatever its labels
   } else if (config->head == Head::kClassifier) {
     SKEIN_ASSIGN_OR_RETURN(config->num_classes, ReadNumClasses(json));
   }

@@ -6,8 +6,8 @@
 
 namespace skein {
 
-// Reads a decoder's config.json into *config, which already has the architecture and the head.
-// Fails as LoadModelConfig does.
+// Reads a decoder's config.json into *config, in which the architecture and the head are already
+// set. Fails as LoadModelConfig does.
 Status ReadDecoderConfig(const JsonObject& json, ModelConfig* config);
 
 }  // namespace skein

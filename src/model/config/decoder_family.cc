@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// Published configs of Gemma 3 leave these out where they have the library's values.
+// Published configs of Gemma 3 omit these members if they have the library's values.
 constexpr SizeDefault kGemma3Sizes[] = {
     {"vocab_size", 262208},     {"num_attention_heads", 8},
     {"num_key_value_heads", 4}, {"max_position_embeddings", 131072},
@@ -28,7 +28,7 @@ constexpr DecoderFamily kFamilies[] = {
      .attention_bias = true,
      .mlp_bias = true,
      .kv_heads_may_lack = true,
-     .rope_theta = 1e4},  // Llama 1 and 2 were published without it
+     .rope_theta = 1e4},  // Llama 1 and 2 were published without rope_theta
     {.architecture = Architecture::kMistral, .window = WindowRule::kEveryLayer},
     {.architecture = Architecture::kQwen2, .qkv_bias = true, .window = WindowRule::kSwitched},
     {.architecture = Architecture::kQwen3,

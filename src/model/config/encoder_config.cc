@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMaxClasses = 1 << 20;
 
-// The names of members: DistilBERT has its own.
+// The names of the members. DistilBERT's names differ.
 struct EncoderKeys {
   const char *hidden, *mlp, *layers, *heads, *activation;
 };
@@ -38,7 +38,7 @@ Status ReadShape(const JsonObject& json, const EncoderKeys& keys, ModelConfig* c
   return Status::Ok();
 }
 
-// In RoBERTa's family, positions begin after the padding token's row of the table.
+// In RoBERTa's family, positions begin behind the padding token's row of the table.
 Status ReadPositions(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto type, json.String("position_embedding_type"));
   if (type && *type != "absolute") {
@@ -128,7 +128,7 @@ Status ReadEncoderConfig(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const bool is_decoder, ReadFlag(json, "is_decoder", false));
   if (is_decoder) return Unsupported(json, "is_decoder", "is true; only encoders are supported");
   if (distil) {
-    config->encoder.layer_norm_eps = 1e-12f;  // DistilBERT's value, which no config states
+    config->encoder.layer_norm_eps = 1e-12f;  // DistilBERT's value, which its config does not state
   } else {
     SKEIN_RETURN_IF_ERROR(ReadEpsilon(json, "layer_norm_eps", &config->encoder.layer_norm_eps));
     SKEIN_RETURN_IF_ERROR(

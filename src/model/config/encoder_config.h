@@ -8,13 +8,13 @@
 
 namespace skein {
 
-// Reads a BERT-like encoder's config.json into *config, which already has the architecture. Fails
-// as LoadModelConfig does.
+// Reads a BERT-like encoder's config.json into *config, in which the architecture is already set.
+// Fails as LoadModelConfig does.
 Status ReadEncoderConfig(const JsonObject& json, ModelConfig* config);
 
-// Sets tensor_prefix to the one that the files in `model_dir` have: the encoder's own name, if they
-// are those of a model with another head. Without files, or without the embedding among them, it
-// stays as the architecture has it.
+// Sets tensor_prefix to the prefix in the files of `model_dir`. If these are the files of a model
+// with another head, it is the encoder's own name. If there are no files, or they lack the
+// embedding, tensor_prefix stays as the architecture has it.
 Status FindTensorPrefix(const std::string& model_dir, ModelConfig* config);
 
 // Reads the name of an activation.
@@ -23,7 +23,7 @@ Status ReadActivation(const JsonObject& json, const char* key, Activation* out);
 // Reads a required epsilon in (0, 1).
 Status ReadEpsilon(const JsonObject& json, const char* key, float* out);
 
-// The number of classes of a ForSequenceClassification config: the size of id2label, else
+// Reads the number of classes of a ForSequenceClassification config: the size of id2label, else
 // num_labels, else 2 (the default of the reference library).
 Result<int32_t> ReadNumClasses(const JsonObject& json);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kLayerTypes[] = "layer_types";
 
-// Every n-th layer attends, where `layer_types` does not say.
+// Without `layer_types`, every n-th layer attends.
 Result<std::vector<bool>> LayersOfInterval(const JsonObject& json, const DecoderFamily& family,
                                            int32_t num_layers) {
   constexpr char kKey[] = "full_attention_interval";

@@ -7,9 +7,9 @@
 
 namespace skein {
 
-// Reads which layers are linear, the shapes of these, and the gate of the others: `layer_types` or
-// `full_attention_interval`, `linear_*`, `attn_output_gate`. A shape that the kernels lack is
-// kUnsupported, by name.
+// Reads which layers are linear, the shapes of these layers, and the gate of the other layers:
+// `layer_types` or `full_attention_interval`, `linear_*`, `attn_output_gate`. Fails with
+// kUnsupported, naming the shape, if the kernels lack a shape.
 Status ReadLinearLayers(const JsonObject& json, const DecoderFamily& family, ModelConfig* config);
 
 }  // namespace skein

@@ -23,7 +23,7 @@ Status ReadShape(const JsonObject& json, ModelConfig* config) {
   SKEIN_RETURN_IF_ERROR(
       RequireSize(json, "max_position_embeddings", kMaxPosition, &config->max_position));
   config->num_kv_heads = config->num_heads;
-  // Pairs of elements of a head are rotated.
+  // The elements of a head are rotated in pairs, so their number must be even.
   if (config->hidden_size % (2 * int64_t{config->num_heads}) != 0) {
     return json.Error("hidden_size", "is " + std::to_string(config->hidden_size) +
                                          ", no multiple of twice the " +
@@ -43,7 +43,7 @@ Status ReadVariants(const JsonObject& json, ModelConfig* config) {
   return Status::Ok();
 }
 
-// Every n-th layer, from the first on, is global.
+// Every n-th layer is global, beginning with the first.
 Status ReadGlobalEvery(const JsonObject& json, ModelConfig* config) {
   constexpr char kKey[] = "global_attn_every_n_layers";
   SKEIN_ASSIGN_OR_RETURN(const auto every, ReadSize(json, kKey, kMaxLayers));
@@ -61,14 +61,14 @@ Status ReadLocalLayers(const JsonObject& json, ModelConfig* config) {
   } else {
     SKEIN_RETURN_IF_ERROR(ReadGlobalEvery(json, config));
   }
-  // The window counts both sides.
+  // The window's size counts both sides.
   int32_t window = 0;
   SKEIN_RETURN_IF_ERROR(RequireSize(json, "local_attention", kMaxPosition, &window));
   config->local.before = config->local.after = window / 2;
   return Status::Ok();
 }
 
-// The rope of one type of layer: its object in rope_parameters, else a theta in config.json.
+// The rope of one type of layers: its object in rope_parameters, else a theta in config.json.
 Result<RopeConfig> ReadRopeOf(const JsonObject& json, const char* type, const char* theta_key,
                               int32_t max_position) {
   SKEIN_ASSIGN_OR_RETURN(const auto all, json.Object("rope_parameters"));
@@ -85,7 +85,7 @@ Status ReadRopes(const JsonObject& json, ModelConfig* config) {
   }
   SKEIN_ASSIGN_OR_RETURN(
       config->rope, ReadRopeOf(json, "full_attention", "global_rope_theta", config->max_position));
-  // Without a theta of their own, local layers have the global one.
+  // Without their own theta, local layers have that of global layers.
   if (!json.Has("rope_parameters") && !json.Has("local_rope_theta")) {
     config->local.rope = config->rope;
     return Status::Ok();

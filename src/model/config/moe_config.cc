@@ -12,7 +12,7 @@ constexpr int64_t kMaxExperts = 4096;
 }  // namespace
 
 Status ReadMoeConfig(const JsonObject& json, ModelConfig* config) {
-  // The name in newer files of the reference library.
+  // Newer files of the reference library have this name.
   const char* count = json.Has("num_local_experts") ? "num_local_experts" : "num_experts";
   SKEIN_RETURN_IF_ERROR(RequireSize(json, count, kMaxExperts, &config->num_experts));
   SKEIN_RETURN_IF_ERROR(
@@ -24,7 +24,7 @@ Status ReadMoeConfig(const JsonObject& json, ModelConfig* config) {
   }
   SKEIN_RETURN_IF_ERROR(
       RequireSize(json, "moe_intermediate_size", kMaxWidth, &config->expert_size));
-  // The default of the reference library.
+  // If the member is absent, the default is that of the reference library.
   SKEIN_ASSIGN_OR_RETURN(config->norm_expert_weights, ReadFlag(json, "norm_topk_prob", false));
   SKEIN_ASSIGN_OR_RETURN(const auto step, ReadSize(json, "decoder_sparse_step", kMaxLayers));
   SKEIN_ASSIGN_OR_RETURN(const auto dense_layers, json.Ints("mlp_only_layers"));

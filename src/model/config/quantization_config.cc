@@ -23,7 +23,7 @@ Result<int32_t> ReadBits(const JsonObject& object, const char* key) {
   return static_cast<int32_t>(*bits);
 }
 
-// Refuses a text other than `wanted`; absent is `wanted`.
+// Refuses a text other than `wanted`. An absent text counts as `wanted`.
 Status RequireText(const JsonObject& object, const char* key, const std::string& wanted) {
   SKEIN_ASSIGN_OR_RETURN(const std::optional<std::string> text, object.String(key));
   if (text.value_or(wanted) == wanted) return Status::Ok();

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kTwoPi = 2 * std::numbers::pi;
 
-// Long waves are slowed by `factor` and short ones are kept. The waves between are interpolated by
+// Long waves are slowed by `factor`; short waves are kept. Waves between them are interpolated by
 // their number of turns within the original context.
 double Llama3Frequency(const RopeConfig& rope, double freq) {
   const double turns = rope.original_max_position * freq / kTwoPi;
@@ -42,7 +42,7 @@ double YarnAttentionFactor(const RopeConfig& rope) {
   return YarnScale(rope.factor, 1);
 }
 
-// Pairs below the ramp keep their frequency; pairs above it are slowed by `factor`.
+// Pairs below the ramp keep their frequency. Pairs above the ramp are slowed by `factor`.
 void ApplyYarn(const RopeConfig& rope, int32_t head_dim, std::vector<double>* inv_freq) {
   double low = YarnPairOfTurns(rope, head_dim, rope.beta_fast);
   double high = YarnPairOfTurns(rope, head_dim, rope.beta_slow);

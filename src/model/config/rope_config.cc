@@ -12,7 +12,7 @@
 namespace skein {
 namespace {
 
-// Above any model's value, and low enough that every frequency is a normal number.
+// Above the theta of any model, and low enough that every frequency is a normal number.
 constexpr double kMaxTheta = 1e15;
 constexpr double kMaxFactor = 1e6;
 constexpr double kMinFactor = 1e-6;
@@ -102,7 +102,7 @@ Status ReadYarn(const JsonObject& object, int32_t max_position, RopeConfig* rope
   return ReadOriginalMaxPosition(object, max_position, &rope->original_max_position);
 }
 
-// Theta stands in config.json itself or in rope_parameters; if in both, they must agree.
+// Theta is in config.json itself or in rope_parameters. If it is in both, the values must agree.
 Status ReadTheta(const JsonObject& config, const std::optional<JsonObject>& parameters,
                  const RopeRules& rules, double* theta) {
   const bool inside = parameters && parameters->Has("rope_theta");
@@ -125,7 +125,7 @@ Status ReadTheta(const JsonObject& config, const std::optional<JsonObject>& para
   return Status::Ok();
 }
 
-// Reads the part of a head that is rotated: an even number of elements.
+// Reads which part of a head is rotated. It must be an even number of elements.
 Status ReadRotatedPart(const JsonObject& object, const RopeRules& rules, RopeConfig* rope) {
   constexpr char kKey[] = "partial_rotary_factor";
   SKEIN_ASSIGN_OR_RETURN(const std::optional<double> partial, object.Double(kKey));
@@ -145,7 +145,7 @@ Status ReadRotatedPart(const JsonObject& object, const RopeRules& rules, RopeCon
                                 std::to_string(rules.head_dim) + " elements");
 }
 
-// The family's own part, where the config states none.
+// Checks the family's own part, which is used if the config states none.
 Status CheckRotatedPart(const JsonObject& config, const RopeRules& rules, const RopeConfig& rope) {
   if (rules.head_dim == 0) return Status::Ok();
   const int32_t rotary_dim = RotaryDim(rope, rules.head_dim);
@@ -154,7 +154,7 @@ Status CheckRotatedPart(const JsonObject& config, const RopeRules& rules, const 
       "head_dim", "is " + std::to_string(rules.head_dim) + ", of which no even part is rotated");
 }
 
-// The original context stands beside the scaling; the stretched one is that of the config.
+// The original context is stated beside the scaling. The stretched context is that of the config.
 Status ReadLong(const JsonObject& config, const JsonObject& object, int32_t max_position,
                 const RopeRules& rules, RopeConfig* rope) {
   const bool beside = config.Has("original_max_position_embeddings");
@@ -187,7 +187,7 @@ Status ReadLong(const JsonObject& config, const JsonObject& object, int32_t max_
   return Status::Ok();
 }
 
-// Reads the type of a rope whose theta is known, and the type's numbers.
+// Reads the type of a rope whose theta is known, and the numbers of that type.
 Status ReadScaling(const JsonObject& config, const JsonObject& object, int32_t max_position,
                    const RopeRules& rules, RopeConfig* rope) {
   SKEIN_ASSIGN_OR_RETURN(rope->type, ReadType(object, rules.head_dim > 0));
@@ -200,7 +200,7 @@ Status ReadScaling(const JsonObject& config, const JsonObject& object, int32_t m
   return Status::Ok();
 }
 
-// rope_parameters may hold theta alone; a rope_scaling without a type is unusable.
+// rope_parameters may contain only theta. A rope_scaling without a type is an error.
 bool HoldsThetaAlone(const JsonObject& parameters) {
   return !parameters.Has("rope_type") && !parameters.Has("type") && !parameters.Has("factor");
 }

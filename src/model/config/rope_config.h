@@ -8,22 +8,23 @@
 
 namespace skein {
 
-// The rules of a family of models for its rope.
+// The rules for rope in a family of models.
 struct RopeRules {
-  double theta = 0;         // where `rope_theta` is absent; 0: that is an error
-  int32_t head_dim = 0;     // with `partial_rotary_factor` and longrope (Phi-3); 0: without
-  double rotated_part = 1;  // where `partial_rotary_factor` is absent
+  double theta = 0;         // if `rope_theta` is absent; 0: an error then
+  int32_t head_dim = 0;     // allows `partial_rotary_factor` and longrope (Phi-3); 0: neither
+  double rotated_part = 1;  // if `partial_rotary_factor` is absent
 };
 
-// Reads `rope_theta` and `rope_scaling`, or the newer `rope_parameters`, from a config.json. An
-// unknown kind of scaling is kUnsupported, by name.
+// Reads `rope_theta` and `rope_scaling`, or the newer `rope_parameters`, from a config.json. Fails
+// with kUnsupported, naming it, for an unknown kind of scaling.
 Result<RopeConfig> ReadRopeConfig(const JsonObject& config, int32_t max_position,
                                   const RopeRules& rules = {});
 
-// Reads one object of `rope_parameters`, which holds its own `rope_theta`. Fails alike.
+// Reads one object of `rope_parameters`, which contains its own `rope_theta`. Fails as
+// ReadRopeConfig does.
 Result<RopeConfig> ReadRopeParameters(const JsonObject& parameters, int32_t max_position);
 
-// Reads the theta at `key` of a rope without scaling.
+// Reads a rope without scaling, whose theta is at `key`.
 Result<RopeConfig> ReadPlainRope(const JsonObject& config, const char* key);
 
 }  // namespace skein

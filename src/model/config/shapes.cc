@@ -8,10 +8,12 @@
 namespace skein {
 namespace {
 
-// Members of a JSON object, with values already in JSON; sorted, as HuggingFace writes them.
+// The members of a JSON object. Their values are JSON text; they are sorted, as HuggingFace writes
+// them.
 using Members = std::map<std::string, std::string>;
 
-// Formats as Python does: whole numbers end in ".0", others have the shortest form that reads back.
+// Formats a number as Python does: whole numbers end in ".0"; other numbers have the shortest form
+// that reads back to the same value.
 std::string Number(double value) {
   char text[32];
   if (value == static_cast<double>(static_cast<int64_t>(value))) {
@@ -111,12 +113,12 @@ void AddFamily(const ModelShape& shape, Members* members) {
     case Architecture::kQwen35:
       AddQwen35(shape, members);
       break;
-    default:  // encoders: AddEncoder
+    default:  // encoders have AddEncoder
       break;
   }
 }
 
-// Replaces the members of decoders by those of ModernBERT.
+// Replaces the members of decoders by the members of ModernBERT.
 void AddEncoder(const ModelShape& shape, Members* members) {
   Members& m = *members;
   for (const char* key : {"attention_dropout", "hidden_act", "num_key_value_heads", "rms_norm_eps",
@@ -207,7 +209,7 @@ std::vector<ModelShape> DecoderShapes() {
   const SpecialTokens llama3 = {128000, {128001, 128008, 128009}};
   const SpecialTokens small = {1, {2}};
   const SpecialTokens tiny = {0, {0}};
-  // The fields of the published configs, in the order of the struct.
+  // The values of the published configs, in the order of ModelShape's members.
   return {
       {"tiny", A::kQwen3, 128, 384, 4, 4, 2, 32, 0, 2048, 1e4, 1e-6, true, 0, 0, tiny},
       {"tiny-llama", A::kLlama, 96, 256, 3, 6, 2, 0, 0, 2048, 1e4, 1e-5, false, 8, 256, tiny},

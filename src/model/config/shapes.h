@@ -31,19 +31,20 @@ struct ModelShape {
   SpecialTokens tokens;
   // For a mixture of experts.
   int32_t num_experts = 0, experts_per_token = 0, expert_size = 0;
-  // For Qwen3.5, every fourth layer of which attends.
+  // For Qwen3.5, in which every fourth layer attends.
   int32_t linear_k_heads = 0, linear_v_heads = 0, linear_head_dim = 0;
-  // For ModernBERT, whose rope_theta is that of global layers and rms_norm_eps that of LayerNorm.
+  // For ModernBERT. rope_theta is then that of global layers, and rms_norm_eps is that of
+  // LayerNorm.
   double local_rope_theta = 0;
   int32_t local_attention = 0;  // tokens of the window of local layers
 };
 
-// All shapes, by size within each family.
+// All shapes, ordered by size within each family.
 std::span<const ModelShape> ModelShapes();
-const ModelShape* FindModelShape(std::string_view name);  // null if there is none
+const ModelShape* FindModelShape(std::string_view name);  // null if no shape has this name
 
 // The config.json of a model of this shape, with the fields of its family's published files.
-// `vocab_size` replaces the shape's if that is 0.
+// `vocab_size` is used if the shape's is 0.
 std::string ShapeConfigJson(const ModelShape& shape, int32_t vocab_size,
                             const SpecialTokens& tokens, DType dtype);
 std::string GenerationConfigJson(const SpecialTokens& tokens);

@@ -21,7 +21,7 @@ constexpr int32_t kHeadDimWanted = 64;
 
 std::string ConfigPath(const std::string& model_dir) { return model_dir + "/config.json"; }
 
-// "'a', 'b' and 'c'"
+// Returns "'a', 'b' and 'c'".
 template <typename List>
 std::string QuotedList(const List& names) {
   std::string text;
@@ -44,7 +44,7 @@ Result<std::string> RequireString(const JsonObject& json, std::string_view key) 
   return *std::move(text);
 }
 
-// Which layers of the head there are, and how options are laid out.
+// Reads which layers the head has, and how options are laid out.
 Status ReadParams(const JsonObject& params, SysoneConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto head, params.String("head"));
   if (head.value_or("compact") != "compact") {
@@ -124,7 +124,7 @@ Status ReadSysoneTemperatures(const JsonObject& json, SysoneConfig* config) {
   return Status::Ok();
 }
 
-// Whether the words in braces of a text are among `known`, and no other brace stands in it.
+// Checks that all words in braces in `text` are among `known`, and that there is no other brace.
 Status CheckTemplate(const JsonObject& json, const char* key, const std::string& text,
                      const std::vector<std::string_view>& known) {
   for (size_t at = 0; at < text.size(); ++at) {
@@ -169,7 +169,7 @@ Result<std::string> FindBase(const std::string& model_dir, const JsonObject& jso
   return FindBaseModel(model_dir, name, revision.value_or(""), json.where());
 }
 
-// Heads of 64, or wider ones where the width is no multiple of as many.
+// The number of heads of width 64, or of the next larger width that divides `width`.
 int32_t NumHeads(int32_t width) {
   int32_t heads = std::max(1, width / kHeadDimWanted);
   while (width % heads != 0) --heads;
@@ -234,7 +234,7 @@ Status AddSysoneHead(const SysoneConfig& sysone, const JsonObject& json, ModelCo
   config->num_layers = sysone.num_layers;
   if (config->has_local_layers()) {
     config->local.layers.resize(static_cast<size_t>(sysone.num_layers));
-    // The trainer's own masks count the window's keys beside the token's.
+    // In the trainer's masks, the keys of the window do not include the token's own key.
     if (!config->bidirectional) ++config->local.before;
   }
   if (sysone.architecture == "eurobert") config->bidirectional = true;

@@ -14,7 +14,7 @@ constexpr char kWindow[] = "sliding_window";
 // Every n-th layer is global.
 Result<std::vector<bool>> LayersOfPattern(const JsonObject& json, const DecoderFamily& family,
                                           const ModelConfig& config) {
-  // Newer writers hide the member.
+  // Newer writers prefix the member with an underscore.
   const char* key =
       json.Has("_sliding_window_pattern") ? "_sliding_window_pattern" : "sliding_window_pattern";
   SKEIN_ASSIGN_OR_RETURN(const auto pattern, ReadSize(json, key, kMaxLayers));
@@ -25,13 +25,13 @@ Result<std::vector<bool>> LayersOfPattern(const JsonObject& json, const DecoderF
   return layers;
 }
 
-// Which layers have the window by the family's rule, where `layer_types` does not say.
+// The layers that have the window by the family's rule, if there are no `layer_types`.
 Result<std::vector<bool>> LayersOfRule(const JsonObject& json, const DecoderFamily& family,
                                        const ModelConfig& config) {
   std::vector<bool> layers(config.num_layers, true);
   if (family.window == WindowRule::kPattern) return LayersOfPattern(json, family, config);
   if (!config.decoder.unrotated_layers.empty()) return config.decoder.unrotated_layers;  // SmolLM3
-  // In a mixture of experts all layers have the window.
+  // In a mixture of experts, all layers have the window.
   if (family.window != WindowRule::kSwitched || config.num_experts > 0) return layers;
   SKEIN_ASSIGN_OR_RETURN(const auto full_layers, json.Int("max_window_layers"));
   // The default of both architectures is 28.
@@ -77,7 +77,7 @@ Status ReadWindow(const JsonObject& json, const DecoderFamily& family, ModelConf
   if (!window && layers && std::ranges::count(*layers, true) > 0) {
     return json.Error("layer_types", "holds 'sliding_attention', but the model has no window");
   }
-  // A window to both sides states their sum.
+  // For a window on both sides, the config states the sum of the two.
   if (window && config->bidirectional) window = *window / 2 + 1;
   if (!window && family.window == WindowRule::kPattern) return json.Error(kWindow, "is null");
   if (!window) return Status::Ok();

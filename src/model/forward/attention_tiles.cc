@@ -43,8 +43,9 @@ void AttentionTiles::SortRows() {
   std::sort(sorted_rows_.begin(), sorted_rows_.end(), before);
 }
 
-// Adds the active tokens of a row: to the tile of `last_row` (-1: none) if all of them fit there
-// and both rows begin with the same step of keys, else to tiles of its own.
+// Adds the active tokens of row `r`. They join the tile of `last_row` (-1: there is none) if all of
+// them fit there and both rows begin with the same step of keys. Otherwise the row gets its own
+// tiles.
 void AttentionTiles::AddRow(int32_t r, int32_t last_row, int32_t joined_tokens) {
   const ForwardRow& row = batch_.rows[r];
   const int32_t first = layout_.ActiveIndex(row.first_token);
@@ -69,7 +70,7 @@ int32_t AttentionTiles::TokensOfTile(int32_t row, int32_t active, int32_t count)
   if (window_ == 0) {
     return std::min(count, AttentionTileTokens(PositionOf(row, active + count - 1) + 1, group()));
   }
-  // A tile spans at least its own tokens, however small the window is.
+  // A tile may always span as many positions as it has tokens, however small the window is.
   const int32_t reach = std::max(window_, kMaxQueryRows);
   const int32_t first = PositionOf(row, active);
   while (PositionOf(row, active + count - 1) - first > reach) --count;
@@ -91,8 +92,8 @@ int32_t AttentionTiles::group() const {
 }
 
 // The most tokens of a tile with several rows. With few rows and many threads, one tile of all rows
-// would leave threads without a ticket, which costs more than the tile saves in reading. A tile is
-// never cut below the rows of a tile register.
+// would leave threads without a ticket. That costs more than the tile saves in reading. A tile
+// never gets fewer rows than a tile register has.
 int32_t AttentionTiles::JoinedTokens() const {
   constexpr int32_t kMinRows = 16;
   constexpr int32_t kTicketsPerThread = 2;

@@ -10,18 +10,20 @@
 
 namespace skein {
 
-// The tail of a prefix that ends inside a block, which a row copies into its own block: positions
-// [begin - num_tokens, begin), layer by layer. The source was stored before the pass, or is stored
-// by the row's parent in the same pass. The copy goes to the first slots of the row's block and
-// happens before the row attends to it.
+// The end of a prefix that ends inside a block: positions [begin - num_tokens, begin). The row
+// copies this part of block `from` into its own block, layer by layer. Block `from` was stored
+// before the pass, or the row's parent stores it in the same pass. The copy goes to the first slots
+// of the row's block, before the row attends to that block.
 struct ForwardFork {
-  int32_t from = 0;        // the block with the tail in its first slots; not the row's own
+  int32_t from = 0;        // the block that has these positions in its first slots; not the row's
+                           // own
   int32_t num_tokens = 0;  // slots, below kKvBlockTokens; 0: no fork
 };
 
 // The slots of a row's states in linear layers (StateLayout). The row starts from the state after
-// the tokens before it, in `from`, which may be `to`. A row that starts from the end of another row
-// of the same pass comes after it. The state after its last token goes to `to`.
+// the tokens before it, which is in `from`. `from` may be `to`. If a row starts from the end of
+// another row of the same pass, it comes after that row. The state after the row's last token goes
+// to `to`.
 struct ForwardState {
   static constexpr int32_t kNone = -1;
 
@@ -31,16 +33,17 @@ struct ForwardState {
     int32_t at = 0;        // in (begin, begin + num_tokens]; ascending
   };
 
-  int32_t from = kNone;                    // none: the row begins its sequence
-  int32_t to = kNone;                      // none: the state is not kept
-  std::array<Snapshot, 2> snapshots = {};  // those that there are come first
+  int32_t from = kNone;                    // kNone: the row begins its sequence
+  int32_t to = kNone;                      // kNone: the state is not kept
+  std::array<Snapshot, 2> snapshots = {};  // used entries come first
 };
 
 // Consecutive tokens of one sequence. The keys and values of its positions [0, begin) are in the
-// cache, or another row of the same pass (its parent) computes them; the row's block table then
-// begins with the parent's blocks. A row of a bidirectional model is a whole sequence: begin is 0.
+// cache, or another row of the same pass (its parent) computes them. In the second case, the row's
+// block table begins with the parent's blocks. A row of a bidirectional model is a whole sequence:
+// begin is 0.
 //
-// The table may end before the row does. The remaining keys and values then lie in memory of the
+// The table may end before the row does. The remaining keys and values are then in memory of the
 // pass, one layer at a time, and are lost when the pass ends:
 //
 //   0            begin         block_table.size() blocks        begin + num_tokens
@@ -49,24 +52,25 @@ struct ForwardRow {
   int32_t first_token = 0;               // index of its first token in the batch
   int32_t num_tokens = 0;                // >= 1
   int32_t begin = 0;                     // position of its first token
-  std::span<const int32_t> block_table;  // covers [0, begin) without the fork, or more
-  ForwardFork fork = {};                 // with num_tokens == begin % kKvBlockTokens, or none
-  int32_t adapter = 0;  // in ForwardContext::adapters, from 1 on; 0: the base model
-  // Encoders: the first position of the second segment.
+  std::span<const int32_t> block_table;  // covers at least [0, begin) without the fork
+  ForwardFork fork = {};                 // its num_tokens are begin % kKvBlockTokens, or 0
+  int32_t adapter = 0;  // number in ForwardContext::adapters, counted from 1; 0: base model
+  // For encoders: the first position of the second segment.
   int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
   ForwardState state = {};
-  int32_t question_type = 0;  // decision models: the row of the type embedding
-  // Decision models that read a question's options side by side: option i is the tokens
-  // [option_bounds[i], option_bounds[i + 1]) of the row. All options begin at the same position,
-  // the tokens behind them at the one behind the longest, and no option sees another. Empty: tokens
-  // lie and see as those of any row. A row with options begins at 0.
+  int32_t question_type = 0;  // for decision models: the row of the type embedding
+  // For decision models that read a question's options side by side. Option i is the tokens
+  // [option_bounds[i], option_bounds[i + 1]) of the row. All options begin at the same position.
+  // The tokens behind the options begin at the position behind the longest option. No option
+  // attends to another. If empty, tokens have positions and attend as in any row. A row with
+  // options begins at 0.
   std::span<const int32_t> option_bounds = {};
 };
 
-// A question that a compact head answers from the states of its markers and of its summary token.
+// A question that a compact head answers, from the states of its markers and its summary token.
 struct DecidedRow {
   int32_t row = 0;            // index into the rows
-  int32_t first_marker = 0;   // of ForwardBatch::marker_tokens
+  int32_t first_marker = 0;   // index into ForwardBatch::marker_tokens
   int32_t num_markers = 0;    // >= 1, at most kMaxMarkers
   int32_t summary_token = 0;  // index into the batch's tokens
 };
@@ -87,19 +91,19 @@ struct ForwardBatch {
   std::vector<int32_t> tokens;  // [num_tokens], ids in [0, vocab)
   std::vector<ForwardRow> rows;
 
-  // The outputs, handed out kind by kind in this order.
+  // The outputs, which are handed out kind by kind, in this order.
   std::vector<int32_t> logit_tokens;  // indices into `tokens`, ascending
   std::vector<LabelOutput> label_outputs;
   // Indices into `rows` of the rows to be pooled into an embedding. A row pooled by its mean has no
   // other output.
   std::vector<int32_t> embedded_rows;
-  // Indices into `rows`. The last token is classified, for an encoder the first token or the mean;
-  // then, too, a row has no other output.
+  // Indices into `rows`. The last token of the row is classified. For an encoder, the first token
+  // or the mean is classified instead; with the mean, a row has no other output.
   std::vector<int32_t> classified_rows;
-  // Decision models: indices into `tokens` of the options' markers, row by row, each scored alone
-  // unless the head is compact.
+  // For decision models: indices into `tokens` of the options' markers, row by row. Each marker is
+  // scored alone, unless the head is compact.
   std::vector<int32_t> marker_tokens;
-  std::vector<DecidedRow> decided_rows;  // of a compact head
+  std::vector<DecidedRow> decided_rows;  // for a compact head
   // Indices into `rows` of the rows whose first token's state is scored for the actions.
   std::vector<int32_t> action_rows;
   std::vector<int32_t> state_tokens;  // indices into `tokens`; their rows have no other output

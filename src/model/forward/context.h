@@ -22,14 +22,14 @@ struct ForwardContext {
   KvLayout kv_layout;                // its dtype is the weights' compute type
   std::byte* kv = nullptr;           // [kv_layout.total_bytes()]
   ThreadTeam* team = nullptr;
-  Pooling pooling = Pooling::kLast;  // of embeddings
+  Pooling pooling = Pooling::kLast;  // for embeddings
   // Rows with common leading blocks share a call that reads those blocks once (AttentionCall).
   // Otherwise each row has its own call. The bits are the same.
   bool share_attention = true;
-  // Row i of a batch has adapter ForwardRow::adapter, which counts from 1. Null: there are none.
+  // ForwardRow::adapter is an index into this list, counted from 1. Null: there are no adapters.
   const std::vector<LoraWeights>* adapters = nullptr;
-  const RopeAngles* local_rope = nullptr;  // of local layers; null: there are none
-  StateLayout state_layout;                // of linear layers
+  const RopeAngles* local_rope = nullptr;  // for local layers; null: there are none
+  StateLayout state_layout;                // for linear layers
   float* states = nullptr;                 // [state_layout.total_bytes()]
 };
 

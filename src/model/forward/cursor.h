@@ -14,17 +14,17 @@ enum class StopAt : uint8_t {
   kTicket,    // between any two tickets
   kOperator,  // between two operators, or chunks of one
   kLayer,     // before a layer or a chunk of outputs
-  kEnd,       // nowhere
+  kEnd,       // only at its end
 };
 
-// The state of a walk: everything before ticket `next_ticket` of this operator is done.
+// The position of a walk: everything before ticket `next_ticket` of this operator is done.
 struct CursorPosition {
   enum class Part : uint8_t { kInput, kLayers, kOutputs };
 
   Part part = Part::kInput;
   int32_t index = 0;      // the layer, or the chunk of outputs
-  int32_t op = 0;         // in the list of operators
-  int32_t row_chunk = 0;  // of an operator by chunk
+  int32_t op = 0;         // index in the list of operators
+  int32_t row_chunk = 0;  // for an operator that runs by chunk
   int32_t next_ticket = 0;
 
   friend bool operator==(const CursorPosition&, const CursorPosition&) = default;
@@ -34,16 +34,17 @@ struct CursorPosition {
 //
 //   input, layer 0, layer 1, ..., chunk 0 of the outputs, chunk 1, ...
 //
-// Within a list, a group of operators by chunk is repeated for each chunk of the active rows.
+// Within a list, a group of operators that run by chunk is repeated for each chunk of the active
+// rows.
 class OperatorCursor {
  public:
   // chunk_tokens: rows of a chunk, >= 1. The program outlives the cursor.
   OperatorCursor(const ForwardProgram& program, int32_t chunk_tokens);
 
-  // Goes to the first ticket of a pass over `num_active` rows. `outputs` stays valid.
+  // Goes to the first ticket of a pass over `num_active` rows. `outputs` must stay valid.
   void Begin(std::span<const OutputChunk> outputs, int32_t num_active);
 
-  // Whether every operator has run. Nothing below may be called then.
+  // Whether every operator has run. Then no function below may be called.
   bool done() const;
   Operator& op() const { return *list()[position_.op].op; }
   OperatorRange range() const { return range_; }
@@ -55,12 +56,12 @@ class OperatorCursor {
   bool AtListEnd() const { return position_.op + 1 == list().size(); }
   bool in_layer() const { return position_.part == CursorPosition::Part::kLayers; }
   bool in_outputs() const { return position_.part == CursorPosition::Part::kOutputs; }
-  // Whether a pass that stops at `stop_at` may stop before this operator. False for kTicket: the
-  // tickets see to that.
+  // Whether a pass that stops at `stop_at` may stop before this operator. False for kTicket: such
+  // passes stop between tickets.
   bool AtBoundary(StopAt stop_at) const;
 
-  // Goes on to the next operator, or back to the first of a group for its next chunk of rows.
-  // `num_active`: the number of active rows now.
+  // Goes to the next operator, or back to the first operator of a group for the group's next chunk
+  // of rows. `num_active`: the present number of active rows.
   void Next(int32_t num_active);
 
  private:

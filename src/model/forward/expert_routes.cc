@@ -16,8 +16,8 @@ void ExpertRoutes::Choose(int32_t token, const float* logits, float* scratch,
                           const Kernels& kernels) {
   Route* const chosen = routes_.data() + size_t(token) * per_token_;
   int32_t count = 0;
-  // The list is sorted by descending logit, ties by ascending expert. An expert enters a full list
-  // by replacing the last one.
+  // The list is sorted by descending logit, then by ascending expert. If the list is full, a new
+  // expert replaces the last one.
   for (int32_t expert = 0; expert < num_experts_; ++expert) {
     if (count == per_token_ && !(logits[expert] > logits[chosen[count - 1].expert])) continue;
     int32_t place = count < per_token_ ? count++ : count - 1;

@@ -19,13 +19,13 @@ namespace skein {
 // Nothing is allocated after construction.
 class ExpertRoutes {
  public:
-  // For a model without experts it is empty.
+  // Empty for a model without experts.
   ExpertRoutes(const ModelConfig& config, int32_t max_tokens);
 
-  // Chooses a token's experts by its router's logits [num_experts]; `scratch` [num_experts].
-  // Threads may choose for different tokens at the same time.
+  // Chooses the experts of `token` by its router's logits [num_experts]. `scratch` has room for
+  // [num_experts]. Threads may choose for different tokens at the same time.
   void Choose(int32_t token, const float* logits, float* scratch, const Kernels& kernels);
-  // Assigns slots to the chosen experts of tokens [0, num_tokens). O(tokens * experts_per_token).
+  // Assigns slots to tokens [0, num_tokens) at their chosen experts. O(tokens * experts_per_token).
   void Group(int32_t num_tokens);
 
   // One expert of a token; a token's routes are in ascending order of experts.

@@ -9,13 +9,14 @@
 
 namespace skein {
 
-// The tickets of a grouped product: one product for each group (an expert of a mixture), whose
-// tickets follow one another in the order of the groups.
+// The tickets of a grouped product: one product for each group (an expert of a mixture). The
+// tickets of the groups follow one another, in the order of the groups.
 class GroupedCut {
  public:
   explicit GroupedCut(int32_t num_groups) : cuts_(num_groups), ends_(num_groups) {}
 
-  // Sets the cut of a group; one without rows has an empty cut. REQUIRES: groups in order, from 0.
+  // Sets the cut of a group. A group without rows has an empty cut. REQUIRES: groups are set in
+  // order, from 0.
   void Set(int32_t group, const ProductCut& cut) {
     cuts_[group] = cut;
     ends_[group] = (group > 0 ? ends_[group - 1] : 0) + cut.num_tickets();

@@ -27,7 +27,7 @@ void KvBlocks::ZeroFresh(int32_t first_token, int32_t end_token) const {
   auto span = std::ranges::lower_bound(spans, first_token, {}, &RowSpan::first);
   for (; span != spans.end() && span->first < end_token; ++span) {
     const ForwardRow& row = pass_.batch.rows[span->row];
-    // The block of a fork is new, too.
+    // The block of a fork is also new.
     const bool forks = row.fork.num_tokens > 0 && span->first == row.first_token;
     const bool begins = pass_.layout.Position(span->row, span->first) % kKvBlockTokens == 0;
     if (!(begins || forks) || (span->count == kKvBlockTokens && !padded)) continue;

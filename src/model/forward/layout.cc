@@ -160,7 +160,7 @@ void BatchLayout::MakeOutputs() {
   cut(OutputKind::kActions, batch_.action_rows.size());
 }
 
-// A chunk of questions has room in the head's workspace.
+// Cuts the questions into chunks that fit the workspace of the head.
 void BatchLayout::CutQuestions() {
   const int32_t rows_max = CompactRowsMax(limits_);
   int32_t rows = rows_max;  // of the chunk so far

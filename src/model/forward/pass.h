@@ -14,28 +14,24 @@
 namespace skein {
 
 enum class ForwardStatus {
-  kStopped,  // `stop` read true; Run goes on where it left off
-  kLogits,   // logits() holds the next rows; Run goes on after them
-  kOutputs,  // output() holds the next outputs of another kind; Run goes on after them
+  kStopped,  // `stop` read true; the next Run continues
+  kLogits,   // logits() holds the next rows; the next Run continues behind them
+  kOutputs,  // output() holds the next outputs of another kind; Run continues behind them
   kDone,
 };
 
-// One forward pass over a batch: a program of operators (model/forward/program.h) walked by a
-// cursor. It can stop between any two tickets; the activations stay, and going on changes no bit.
-// Nothing is allocated after the first use. One thread; its team does the work.
-//
-//   Begin -> Run -> kLogits or kOutputs -> Run -> ... -> kDone -> Begin -> ...
-//             |  ^
-//             v  |
-//           kStopped
+// One forward pass over a batch: a program of operators (model/forward/program.h) that a cursor
+// walks. The pass can stop between any two tickets. The activations stay, and continuing later
+// changes no bit. Nothing is allocated after the first use. One thread calls the members; its team
+// does the work.
 class ForwardPass {
  public:
   ForwardPass(const ForwardContext& context, const ForwardLimits& limits);
 
   // Sets up the pass over batch(), which the caller has filled; runs no operator. REQUIRES: 1 to
   // max_tokens tokens, ids in [0, vocab), positions within the rope table, blocks in the layout, at
-  // most max_own_blocks blocks beyond the rows' tables; the model has the heads that are asked for;
-  // rows pooled by kMean or kCls begin at position 0.
+  // most max_own_blocks blocks beyond the rows' tables; the model has the requested heads; rows
+  // pooled by kMean or kCls begin at position 0.
   void Begin();
   ForwardBatch& batch() { return state_.batch; }
 
@@ -43,16 +39,18 @@ class ForwardPass {
   // to the end.
   ForwardStatus Run(const std::atomic<bool>* stop, StopAt stop_at = StopAt::kTicket);
 
-  // After kLogits: rows [first_logit_row(), first_logit_row() + num_logit_rows()) of
-  // batch().logit_tokens are ready; logits(i) [vocab] belongs to the i-th of them.
+  // After kLogits: rows
+  // [first_logit_row(), first_logit_row() + num_logit_rows()) of batch().logit_tokens are ready.
+  // logits(i) [vocab] belongs to the i-th of these rows.
   int32_t first_logit_row() const { return chunk().first; }
   int32_t num_logit_rows() const { return chunk().count; }
   const float* logits(int32_t i) const { return output(i); }
 
-  // After kLogits or kOutputs: what output() holds. output(i) is the i-th of the chunk: logits
-  // [vocab], logits of which only the labels' are valid, an embedding [embedding_size()], classes
-  // [num_classes], a marker's logit [1], the sums of the actions' hidden layer [kActionWidth], the
-  // logits of a question's options [num_markers], or a hidden state [hidden].
+  // After kLogits or kOutputs: the chunk of outputs that output() holds. output(i) is the i-th of
+  // the chunk: logits [vocab], logits of which only the labels' are valid, an embedding
+  // [embedding_size()], classes [num_classes], a marker's logit [1], the sums of the actions'
+  // hidden layer [kActionWidth], the logits of a question's options [num_markers], or a hidden
+  // state [hidden].
   const OutputChunk& chunk() const { return state_.layout.outputs()[position().index]; }
   const float* output(int32_t i) const;
   float* output(int32_t i);  // the caller may overwrite it
@@ -72,7 +70,7 @@ class ForwardPass {
   const ForwardProgram program_;
   OperatorCursor cursor_;
   int32_t num_tickets_ = 0;     // of the operator at the cursor
-  bool outputs_taken_ = false;  // whether the outputs of the chunk at hand have been handed out
+  bool outputs_taken_ = false;  // whether the caller has got the present chunk
 };
 
 }  // namespace skein

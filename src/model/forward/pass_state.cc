@@ -14,7 +14,7 @@ ForwardLimits WithWeights(ForwardLimits limits, const ForwardContext& context) {
   return limits;
 }
 
-// Chunks and heads must begin tiles.
+// Whether rows can be in tiles: chunks and heads must begin tiles.
 bool UseRowTiles(const ForwardContext& context, const ForwardLimits& limits) {
   const ModelWeights& w = *context.weights;
   const ModelConfig& c = w.config;
@@ -87,7 +87,7 @@ GemmCall PassState::CallOn(const PackedWeight& w, const Operand& a, int32_t firs
             .a_blocks = workspace.quantized.blocks + row * (w.k() / kBlockTerms),
             .w = &w};
   }
-  // A tile's first row begins where it would without tiles.
+  // The first row of a tile has the same offset as without tiles.
   const int64_t from = (a.of_batch ? first : 0) + row;
   return {.a = workspace.*a.matrix + from * a.width * static_cast<int64_t>(t),
           .lda = a.width,
@@ -136,7 +136,7 @@ void PassState::Quantize(int64_t i, const std::byte* row, int32_t n) {
   int8_t* const out = workspace.quantized.values + i * n;
   if (weights().matrix_dtype == DType::kInt8) {
     workspace.quantized.scales[i] = kernels().Quantize(row, weights().dtype, n, out);
-  } else if (n % kBlockTerms == 0) {  // no matrix of blocks takes other rows
+  } else if (n % kBlockTerms == 0) {  // rows of other widths multiply no matrix of blocks
     kernels().QuantizeBlocks(row, weights().dtype, n, out,
                              workspace.quantized.blocks + i * (n / kBlockTerms));
   }

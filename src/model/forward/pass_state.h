@@ -15,7 +15,7 @@
 
 namespace skein {
 
-// A matrix of the workspace, in the compute type, that is multiplied with weights.
+// A matrix of the workspace, in the compute type, whose rows are multiplied by weights.
 struct Operand {
   std::byte* ForwardWorkspace::*matrix = nullptr;
   int64_t width = 0;
@@ -32,7 +32,7 @@ struct PassState {
   const ModelWeights& weights() const { return *context.weights; }
   const ModelConfig& config() const { return context.weights->config; }
   const Kernels& kernels() const { return *context.kernels; }
-  // Whether products take rows in int8.
+  // Whether products take int8 rows.
   bool int8() const { return limits.int8; }
   int32_t q_width() const { return config().num_heads * config().head_dim; }
   int32_t qkv_width() const { return q_width() + 2 * config().num_kv_heads * config().head_dim; }
@@ -43,14 +43,14 @@ struct PassState {
   // The width of a row of act.
   int32_t act_width() const;
 
-  // The product of [m, k] with weights [n, k], for a cutter; m is open.
+  // The shape of a product of [m, k] with weights [n, k], for a cutter. The caller sets m.
   ProductShape Shape(int32_t n, int32_t k, DType dtype) const;
   ProductCutter Cutter(const ProductShape& shape) const {
     return {shape, context.team->num_threads()};
   }
-  // A product of the rows of `a` from `row` on with `w`. For int8 weights and blocks the rows are
-  // those that Quantize wrote. The caller sets m, the columns and the output. `first`: the first
-  // row of the operator's range.
+  // A product of `w` with the rows of `a`, from `row` on. For weights of int8 or of blocks, the
+  // rows are those that Quantize wrote. The caller sets m, the columns and the output. `first`: the
+  // first row of the operator's range.
   GemmCall CallOn(const PackedWeight& w, const Operand& a, int32_t first, int64_t row) const;
   // The normed rows of a chunk: [chunk, hidden].
   Operand NormedRows() const {
@@ -58,17 +58,18 @@ struct PassState {
   }
   // Whether rows of a batch can have an adapter.
   bool has_lora() const { return context.adapters != nullptr && !context.adapters->empty(); }
-  // The change of a product by the adapter of an active token. Null: it has no adapter, or one that
-  // does not change the product.
+  // An adapter's change of a product for an active token. Null: the token has no adapter, or its
+  // adapter does not change the product.
   const LoraPair* LoraOf(LoraProduct product, int32_t layer, int32_t active) const;
   // Adds the adapters' changes of a product to columns [n_begin, n_end) of rows [row, row + m) of
-  // the operator's range: out += b · lora. Rows without an adapter stay as they are. `call` gives
-  // m, the columns and the f32 output; its other members are ignored.
+  // the operator's range: out += b · lora. Rows without an adapter stay as they are. Only m, the
+  // columns and the f32 output of `call` are used.
   void AddLora(LoraProduct product, int32_t layer, int32_t first, int32_t row,
                const GemmCall& call) const;
   // Divides the f32 output of a product.
   static void Divide(const GemmCall& call, float divisor);
-  // Row i of the operator's range, [n], as int8: whole, or in blocks as the weights are.
+  // Rounds row i [n] of the operator's range to int8: with one scale, or with a scale for each
+  // block if the weights have blocks.
   void Quantize(int64_t i, const std::byte* row, int32_t n);
 
   // The address of an element of h, q, attn or act.
@@ -76,21 +77,21 @@ struct PassState {
     const int64_t index = row_tiles ? RowTileIndex(row, column, width) : row * width + column;
     return matrix + index * static_cast<int64_t>(t);
   }
-  // The distance between the pieces of such a row (kernels/row_tiles.h).
+  // The distance between the pieces of a row of these matrices (kernels/row_tiles.h).
   int64_t piece_stride() const { return row_tiles ? kRowTileElements : kRowPiece; }
-  // Output i of the chunk at hand.
+  // Output i of the present chunk.
   float* Output(int64_t i) { return workspace.logits + i * workspace.output_width; }
 
   const ForwardContext context;
   const ForwardLimits limits;
   const size_t t;  // bytes of the compute type
-  // Whether h, q, attn and act lie in tiles, so that products need not pack their rows.
+  // Whether h, q, attn and act are in tiles, so that products need not pack their rows.
   const bool row_tiles;
   ForwardWorkspace workspace;
   ForwardBatch batch;
   BatchLayout layout;
-  AttentionTiles tiles, local_tiles;  // of global and of local layers
-  // For a mixture of experts: the routes and products of the layer and chunk at hand.
+  AttentionTiles tiles, local_tiles;  // for global and for local layers
+  // For a mixture of experts: the routes and products of the present layer and chunk.
   ExpertRoutes expert_routes;
   GroupedCut expert_gate_up, expert_down;
 };

@@ -13,8 +13,8 @@ namespace skein {
 
 inline constexpr int32_t kTokensPerTicket = 16;  // of operators that work token by token
 
-// How a product [m, n] = [m, k] · [n, k]^T is cut into tickets: chunks of rows by chunks of
-// columns. Consecutive tickets share their columns, so that their weights stay in a core's cache.
+// The cut of a product [m, n] = [m, k] · [n, k]^T into tickets: chunks of rows by chunks of
+// columns. Consecutive tickets have the same columns, so that their weights stay in a core's cache.
 struct ProductCut {
   int32_t rows = 0;  // of a chunk; the last chunk has the rest
   int32_t cols = 0;  // a multiple of kPanelCols
@@ -27,21 +27,23 @@ struct ProductCut {
 };
 
 // The most multiplications of a ticket on the matrix unit: under 1 ms at 0.4 TFLOP/s. A ticket may
-// exceed it by one unit of columns.
+// exceed this by one unit of columns.
 inline constexpr int64_t kMaxTicketProducts = 192 << 20;
-// The most weights of a ticket on vectors, which stay in a second-level cache, and its most rows.
+// The most bytes of weights of a ticket on vectors, which stay in a second-level cache; and its
+// most rows.
 inline constexpr int64_t kMaxVectorWeightBytes = 256 << 10;
 inline constexpr int32_t kMaxVectorRows = 96;
-// The same of many rows on AVX512-BF16: twice as fast, it waits for rows if it has fewer columns.
+// The most bytes of weights for many rows on AVX512-BF16. This unit is twice as fast, so with fewer
+// columns it would wait for rows.
 inline constexpr int64_t kMaxPairWeightBytes = 768 << 10;
-inline constexpr int32_t kFewPairRows = 32;  // the most that are bound by memory
-// The fewest multiplications of a ticket: claiming one costs about 2 us.
+inline constexpr int32_t kFewPairRows = 32;  // up to this number of rows, memory is the limit
+// The fewest multiplications of a ticket, since claiming a ticket costs about 2 us.
 inline constexpr int64_t kMinVectorProducts = 1 << 16;
 
 // A product to be cut.
 struct ProductShape {
   int32_t m = 0, n = 0, k = 0;
-  bool swiglu = false;  // n columns of gate and as many of up
+  bool swiglu = false;  // n columns of gate and n of up
   size_t element_bytes = 0;
   bool matrix_unit = false;  // bf16 on AMX
   bool bf16_pairs = false;   // bf16 on AVX512-BF16
@@ -50,14 +52,14 @@ struct ProductShape {
 
 namespace cut_internal {
 
-// On vectors: the weights of a ticket stay in the cache while its rows pass over them.
+// Cuts for vectors: the weights of a ticket stay in the cache while its rows pass over them.
 inline void CutForVectors(const ProductShape& shape, int num_threads, ProductCut& cut) {
-  // The widest register tile of the kernels: fewer columns leave accumulators idle.
+  // The widest register tile of the kernels. With fewer columns, accumulators are idle.
   constexpr int64_t kTileCols = 4 * kPanelCols;
   constexpr int32_t kTicketsPerThread = 4;  // enough to balance the threads
   cut.rows = std::min(shape.m, kMaxVectorRows);
   const int64_t row_chunks = CeilDiv(shape.m, cut.rows);
-  const int64_t terms = int64_t{shape.k} * (shape.swiglu ? 2 : 1);  // of a column
+  const int64_t terms = int64_t{shape.k} * (shape.swiglu ? 2 : 1);  // terms of a column
   const bool wide = shape.bf16_pairs && shape.m > kFewPairRows;
   const int64_t by_cache = std::max((wide ? kMaxPairWeightBytes : kMaxVectorWeightBytes) /
                                         (terms * static_cast<int64_t>(shape.element_bytes)),
@@ -71,12 +73,12 @@ inline void CutForVectors(const ProductShape& shape, int num_threads, ProductCut
   cut.cols = static_cast<int32_t>(CeilDiv(cols, unit) * unit);
 }
 
-// On the matrix unit: the rows of a ticket stay in the cache, in the kernel's own order, while the
-// weights pass over them. They have all of k, unless too few rows would then fit.
+// Cuts for the matrix unit: the rows of a ticket stay in the cache, in the kernel's own order,
+// while the weights pass over them. The rows have all of k, unless too few rows would then fit.
 inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, ProductCut& cut) {
   constexpr int64_t kStripBytes = 768 << 10;  // the part of a that the kernel keeps in the cache
   constexpr int32_t kMaxRows = 256, kMinRows = 96;
-  constexpr int32_t kPartialRows = 128;  // if not even kMinRows fit with all of k
+  constexpr int32_t kPartialRows = 128;  // rows, if not even kMinRows fit with all of k
   constexpr int32_t kRowUnit = 32;
   constexpr int64_t kMaxWeightBytes = 8 << 20;  // about 1 ms at 8 GB/s
   constexpr int64_t kMinProducts = 1 << 18;
@@ -88,7 +90,7 @@ inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, Product
   const int32_t row_chunks = CeilDiv(shape.m, max_rows);
   cut.rows =
       shape.m <= kRowUnit ? shape.m : CeilDiv(CeilDiv(shape.m, row_chunks), kRowUnit) * kRowUnit;
-  const int64_t terms = int64_t{shape.k} * (shape.swiglu ? 2 : 1);  // of a column
+  const int64_t terms = int64_t{shape.k} * (shape.swiglu ? 2 : 1);  // terms of a column
   const int64_t products = terms * cut.rows;
   const int64_t by_memory = kMaxWeightBytes / (terms * static_cast<int64_t>(shape.element_bytes));
   const int64_t by_threads =
@@ -111,16 +113,16 @@ inline ProductCut CutProduct(const ProductShape& shape, int num_threads) {
   return cut;
 }
 
-// Cuts one product for changing numbers of rows; cuts anew only when the number changes.
+// Cuts one product for changing numbers of rows. It cuts again only if the number changes.
 class ProductCutter {
  public:
-  // The shape's m is ignored.
+  // `shape.m` is ignored.
   ProductCutter(const ProductShape& shape, int num_threads)
       : shape_(shape), num_threads_(num_threads) {
     shape_.m = 0;
   }
 
-  // m: rows, >= 1.
+  // m: the number of rows, >= 1.
   const ProductCut& Cut(int32_t m) {
     if (m != shape_.m) {
       shape_.m = m;
@@ -135,11 +137,11 @@ class ProductCutter {
   ProductCut cut_;
 };
 
-// Query rows of one attention tile whose rows see up to `num_keys` keys. One ticket walks all of
-// them. From kKeysOfFullTile keys on, the number of rows shrinks so that rows times keys stay the
-// same, about 1 ms. It does not shrink below kMinRows, so beyond 12,288 keys tickets grow. Half as
-// many rows would read the keys twice as often; at 16 rows that saturates the memory and leaves the
-// kernel nothing to overlap.
+// Query rows of one attention tile whose rows attend to up to `num_keys` keys. One ticket walks all
+// of these keys. From kKeysOfFullTile keys on, the number of rows shrinks so that rows times keys
+// stay the same, about 1 ms. It does not shrink below kMinRows, so beyond 12,288 keys tickets grow.
+// With half as many rows, keys would be read twice as often. With 16 rows, reading saturates the
+// memory, and the kernel has no work to do meanwhile.
 inline int32_t AttentionTileRows(int32_t num_keys) {
   constexpr int32_t kKeysOfFullTile = 6144;
   constexpr int32_t kMinRows = 32;
@@ -150,7 +152,7 @@ inline int32_t AttentionTileRows(int32_t num_keys) {
   return rows;
 }
 
-// Tokens of such a tile; each has `group` query heads for one KV head.
+// Tokens of an attention tile. Each token has `group` query heads for one KV head.
 inline int32_t AttentionTileTokens(int32_t num_keys, int32_t group) {
   return std::max(AttentionTileRows(num_keys) / group, 1);
 }

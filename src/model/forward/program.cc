@@ -31,19 +31,19 @@
 namespace skein {
 namespace {
 
-// The first half of the adapters' change of the product that follows, if rows can have an adapter.
-// The product adds the second half.
+// Adds the first half of the adapters' change of the product that follows, if rows can have an
+// adapter. The product itself adds the second half.
 void AddLora(PassState& pass, std::string_view name, LoraProduct product, int32_t layer,
              const Operand& in, OperatorList& list) {
   if (pass.has_lora()) list.ByChunk<LoraOperator>(pass, name, product, layer, in);
 }
 
-// Whether the layer's first norm is that of the embeddings. BERT's family has it, too.
+// Whether the layer's first norm is that of the embeddings. This includes BERT's family.
 bool NormsEmbedding(const PassState& pass, int32_t index) {
   return pass.config().is_encoder() && index == 0;
 }
 
-// q, k and v of a layer that attends, and its attention.
+// Adds the product for q, k and v of a layer with attention, and the attention.
 void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
   const LayerWeights& layer = pass.weights().layers[index];
   const Operand h = pass.NormedRows();
@@ -62,7 +62,7 @@ void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
   if (index + 1 == pass.config().num_layers) list.Whole<GatherOperator>(pass);
   list.Whole<AttentionOperator>(pass, index);
   if (!pass.config().decoder.attention_gate) return;
-  // The normed rows are made again: those of other chunks are gone.
+  // The normed rows are computed again, since those of other chunks have been overwritten.
   list.ByChunk<NormOperator>(pass, NormSpec{.name = "gate_norm",
                                             .weight = layer.attn_norm,
                                             .bias = layer.attn_norm_bias,
@@ -72,7 +72,7 @@ void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
   list.ByChunk<AttentionGateOperator>(pass);
 }
 
-// In its place in a linear layer.
+// Adds the operators of a linear layer that replace attention.
 void AddLinearAttention(PassState& pass, int32_t index, OperatorList& list) {
   list.ByChunk<LinearOperator>(pass, LinearSpec{"linear_in", pass.weights().layers[index].linear.in,
                                                 nullptr, pass.NormedRows(), LinearOutput::kSums});
@@ -82,7 +82,7 @@ void AddLinearAttention(PassState& pass, int32_t index, OperatorList& list) {
   list.ByChunk<GatedNormOperator>(pass, index);
 }
 
-// The first half of a layer: x = x + attention(norm(x)).
+// Adds the first half of a layer: x = x + attention(norm(x)).
 void AddMixer(PassState& pass, int32_t index, OperatorList& list) {
   const LayerWeights& layer = pass.weights().layers[index];
   const int32_t width = pass.attn_width(index);
@@ -118,7 +118,7 @@ void AddMixer(PassState& pass, int32_t index, OperatorList& list) {
   }
 }
 
-// The second half of a layer: x = x + mlp(norm(x)).
+// Adds the second half of a layer: x = x + mlp(norm(x)).
 void AddMlp(PassState& pass, int32_t index, OperatorList& list) {
   const LayerWeights& layer = pass.weights().layers[index];
   const Operand h = pass.NormedRows();
@@ -164,7 +164,7 @@ void AddMean(PassState& pass, OutputKind kind, OperatorList& list) {
   list.Whole<EmbeddingOperator>(pass, EmbeddingStage::kMean, kind);
 }
 
-// The logits of questions by a compact head.
+// Adds the operators of a compact head, which compute the logits of questions.
 void AddCompactHead(PassState& pass, OperatorList& list) {
   using enum CompactStage;
   if (pass.config().decision.is_pointer) {
@@ -187,7 +187,7 @@ void AddCompactHead(PassState& pass, OperatorList& list) {
   }
 }
 
-// The scores of a decision model's options, and the hidden layer of its actions' scorer.
+// Adds the scores of a decision model's options, and the hidden layer of the actions' scorer.
 void AddDecisionOutputs(PassState& pass, ForwardProgram& program) {
   if (pass.config().decision.is_compact()) {
     return AddCompactHead(pass, program.of(OutputKind::kQuestions));

@@ -18,8 +18,8 @@ struct OperatorStep {
   bool by_chunk = false;
 };
 
-// Operators in the order they run. Adjacent operators by chunk form a group: all of them run for
-// one chunk of rows before the next chunk (ForwardLimits::chunk_tokens).
+// Operators in the order in which they run. Adjacent operators by chunk form a group: all of them
+// run for one chunk of rows before the next chunk (ForwardLimits::chunk_tokens).
 class OperatorList {
  public:
   // Appends an operator that runs chunk by chunk.
@@ -40,8 +40,8 @@ class OperatorList {
   std::vector<OperatorStep> steps_;
 };
 
-// The operators of a forward pass: `input` once, each layer's list in turn, then for each chunk of
-// outputs the list of its kind.
+// The operators of a forward pass. `input` runs once, then each layer's list in turn, then for each
+// chunk of outputs the list of its kind.
 struct ForwardProgram {
   OperatorList input;
   std::vector<OperatorList> layers;  // [num_layers]
@@ -51,7 +51,7 @@ struct ForwardProgram {
   OperatorList& of(OutputKind kind) { return outputs[static_cast<size_t>(kind)]; }
 };
 
-// The program of the pass's model. `pass` outlives it.
+// Makes the program of the pass's model. `pass` outlives the program.
 ForwardProgram MakeProgram(PassState& pass);
 
 }  // namespace skein

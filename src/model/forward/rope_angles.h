@@ -8,11 +8,11 @@
 
 namespace skein {
 
-// cos and sin of every position's rotation, times the attention factor. Computed in double and
-// rounded once to f32. Immutable; shared by all passes.
+// The cos and sin of every position's rotation, times the attention factor. They are computed in
+// double and rounded once to f32. Immutable; shared by all passes.
 class RopeAngles {
  public:
-  // `team` computes them: a long context has tens of millions of angles.
+  // `team` computes the angles: a long context has tens of millions of them.
   RopeAngles(const RopeTable& table, int32_t num_positions, ThreadTeam& team);
 
   int32_t num_positions() const { return num_positions_; }

@@ -7,9 +7,8 @@
 
 namespace skein {
 
-// The states of linear layers in memory, in f32: [num_slots][num_layers][of a layer]. A slot holds
-// the state of one sequence after some of its tokens. The state of a layer is that of its heads,
-// head by head, k_width first:
+// The states of linear layers in memory, in f32: [num_slots][num_layers][layer_floats()]. A slot
+// holds the state of one sequence after some of its tokens. The state of a layer has two parts:
 //
 //   q, k, v of the convolution: [2 * num_k_heads + num_v_heads] heads of [kConvWidth - 1, head]
 //   delta rule: [num_v_heads][v_dim / kDeltaCols][k_dim, kDeltaCols]
@@ -27,7 +26,7 @@ struct StateLayout {
   size_t total_bytes() const {
     return static_cast<size_t>(num_slots * slot_floats()) * sizeof(float);
   }
-  // The place of a layer's state; `linear_layer` counts linear layers alone.
+  // The offset of a layer's state. `linear_layer` counts linear layers only.
   int64_t Offset(int32_t slot, int32_t linear_layer) const {
     return slot * slot_floats() + linear_layer * layer_floats();
   }

@@ -11,8 +11,8 @@ namespace {
 
 size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
-// Hands out consecutive, aligned pieces of a buffer. For an empty buffer it hands out null and only
-// counts the bytes.
+// Hands out consecutive, aligned pieces of a buffer. If the buffer is empty, it hands out null and
+// only counts the bytes.
 class Carver {
  public:
   explicit Carver(AlignedBuffer& buffer) : buffer_(buffer) {}
@@ -38,7 +38,7 @@ int32_t CompactRowsMax(const ForwardLimits& limits) {
 
 KvLayout CompactKvLayout(const ModelConfig& config, const ForwardLimits& limits) {
   const int32_t rows = CompactRowsMax(limits), heads = config.decision.compact_heads;
-  // A question fills all but its last block, and takes three rows at least.
+  // A question fills all its blocks except the last, and has at least three rows.
   const int32_t blocks = rows / kKvBlockTokens + std::min(limits.max_logit_rows, rows / 3) + 1;
   return {DType::kF32, 1, blocks, heads, config.decision.compact_width / heads};
 }
@@ -63,8 +63,8 @@ size_t ForwardWorkspace::OutputBytes(const ModelConfig& config, DType dtype,
   return output_bytes;
 }
 
-// Buffers that live at different times share memory as large as the larger one. q is dead when the
-// residual stream is added to; attention's output is dead when q is made.
+// Buffers that are in use at different times share memory of the larger one's size. q is no longer
+// used when the residual stream is added to; attention's output is no longer used when q is made.
 size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
                                size_t* output_bytes) {
   const size_t tokens = limits.max_tokens, chunk = limits.chunk();
@@ -134,7 +134,7 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
 
 void ForwardWorkspace::EndLayer() {
   if (chunk_outputs == ChunkOutputs::kInPlace) return;
-  // The new residual stream lies where q was: it was collected there, or made there.
+  // The new residual stream is in the memory of q: it was collected there, or made there.
   auto* const new_x = reinterpret_cast<float*>(q);
   q = reinterpret_cast<std::byte*>(x);
   x = new_x;

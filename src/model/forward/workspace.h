@@ -10,29 +10,28 @@
 
 namespace skein {
 
-// The place of a layer's outputs (q, the rows' own keys and values, the residual stream) for
-// operators that work chunk by chunk. The first two are for comparison only.
+// The memory of a layer's outputs (q, the rows' own keys and values, the residual stream) with
+// operators that work chunk by chunk. kCollected and kPreallocated exist for comparison only.
 enum class ChunkOutputs : uint8_t {
-  kCollected,     // each chunk in memory of its own; copied together at the end
+  kCollected,     // each chunk in its own memory; copied together at the end
   kPreallocated,  // each chunk directly in the memory of the whole output
-  // Also, where shapes allow, in the memory of the input: attention's output lies over q, and the
-  // residual stream is added to in place.
+  // As kPreallocated, but also in the memory of the input if shapes allow: attention's output is in
+  // the memory of q, and the residual stream is added to in place.
   kInPlace,
 };
 
-// The limits of a forward pass, and how it uses memory.
+// The limits of a forward pass, and the way in which it uses memory.
 struct ForwardLimits {
   int32_t max_tokens = 0;       // of a batch
-  int32_t max_logit_rows = 64;  // rows of logits, or other outputs, that exist at a time
+  int32_t max_logit_rows = 64;  // most rows of logits, or other outputs, at a time
   // Tokens of a chunk for the operators outside attention (hybrid prefilling; PrefillOnly, section
-  // 4); 0: the whole batch. The wide activations have that many rows.
+  // 4); 0: the whole batch. The wide activations have this many rows.
   int32_t chunk_tokens = 0;
-  // KV blocks of one layer that belong to the pass, for the tokens that the rows' block tables do
-  // not cover.
+  // KV blocks of one layer that the pass itself has, for tokens beyond the rows' block tables.
   int32_t max_own_blocks = 0;
   ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
   int32_t dense_width = 0;  // of the widest Dense module after the pooling; 0: there is none
-  bool int8 = false;        // whether products take rows in int8: weights of int8 or of blocks
+  bool int8 = false;        // whether products take int8 rows: with weights of int8 or of blocks
   int32_t lora_rank = 0;    // of the widest change of a product; 0: there are no adapters
 
   int32_t chunk() const {
@@ -40,23 +39,23 @@ struct ForwardLimits {
   }
 };
 
-// The rows of a compact head beside those of the options: the question's type and the summary.
+// The rows of a compact head besides those of the options: the question's type and the summary.
 inline constexpr int32_t kCompactExtraRows = 2;
-// The most rows of a compact head that exist at a time: those of the longest question.
+// The most rows of a compact head that exist at the same time: those of the longest question.
 int32_t CompactRowsMax(const ForwardLimits& limits);
 
 // The activations of a compact head, in f32. width: config.decision.compact_width.
 struct CompactHeadRows {
-  float* states = nullptr;  // [rows, hidden]: what the head reads
+  float* states = nullptr;  // [rows, hidden]: the states that the head reads
   float* x = nullptr;       // [rows, width]: the residual stream
   float* h = nullptr;       // [rows, width]: after a norm
-  float* wide = nullptr;    // [rows, 4 * width]: q, k and v, the MLP's, or the two projections
+  float* wide = nullptr;    // [rows, 4 * width]: q, k and v, the MLP's rows, or the two projections
   std::byte* kv = nullptr;  // blocks of one layer (CompactKvLayout)
 };
-// Keys and values of a chunk's questions, each of which begins a block.
+// The keys and values of a chunk's questions. Each question begins a new block.
 KvLayout CompactKvLayout(const ModelConfig& config, const ForwardLimits& limits);
 
-// Rows of int8 that multiply weights of int8 or of blocks. width: the widest of hidden, q and
+// Int8 rows that multiply weights of int8 or of blocks. width: the widest of hidden, q and
 // intermediate.
 struct QuantizedRows {
   int8_t* values = nullptr;    // [chunk, width]
@@ -65,13 +64,13 @@ struct QuantizedRows {
 };
 
 // The activations of one pass, allocated once. "t": compute type. chunk: limits.chunk(). h, q, attn
-// and act may lie in tiles (kernels/row_tiles.h) and have room for whole tiles.
+// and act may be in tiles (kernels/row_tiles.h), and have room for whole tiles.
 struct ForwardWorkspace {
   ForwardWorkspace(const ModelConfig& config, DType dtype, const ForwardLimits& limits);
 
   // The bytes that a workspace takes.
   static size_t Bytes(const ModelConfig& config, DType dtype, const ForwardLimits& limits);
-  // The bytes of its outputs: all that logits need beyond the pass, whatever their number.
+  // The bytes of a workspace's outputs. Logits need no further memory, whatever their number.
   static size_t OutputBytes(const ModelConfig& config, DType dtype, const ForwardLimits& limits);
 
   // Ends a layer: unless outputs are in place, x_out becomes x.
@@ -82,25 +81,27 @@ struct ForwardWorkspace {
   float* x = nullptr;      // [max_tokens, hidden]: the residual stream
   std::byte* h = nullptr;  // t [chunk, hidden]: after a norm
   std::byte* q = nullptr;  // t [max_tokens, num_heads * head_dim]: rotated, rounded
-  // t [max_tokens, num_heads * head_dim], of a linear layer [max_tokens, v_width]; in place: q
+  // t [max_tokens, num_heads * head_dim], or [max_tokens, v_width] in a linear layer. Outputs in
+  // place: the same memory as q.
   std::byte* attn = nullptr;
-  // [StateLayout::layer_floats()]: the state of a row whose own is not kept, between two chunks.
+  // [StateLayout::layer_floats()]: the state of a row between two chunks, if the row's state is not
+  // kept.
   float* own_state = nullptr;
   float* up = nullptr;  // [chunk, intermediate_padded], for layers whose MLP has no gate
-  // [chunk, the widest product that other operators finish], where the model has such: that of q, k
-  // and v, of a branch, of a linear layer's input, or of the gates of attention.
+  // [chunk, widest], for products that other operators finish, if the model has some: the product
+  // of q, k and v, of a branch, of a linear layer's input, or of the gates of attention.
   float* sums = nullptr;
-  // t [chunk, intermediate_padded], of the widest layer. In tiles, the elements behind a row stay
-  // 0: nothing writes them.
+  // t [chunk, intermediate_padded], for the widest layer. In tiles, the elements behind a row stay
+  // 0: nothing writes to them.
   std::byte* act = nullptr;
-  // For a mixture of experts; slots: chunk * experts_per_token (model/forward/expert_routes.h).
-  float* router = nullptr;          // [2, chunk, num_experts]: logits, and room for as many
+  // For a mixture of experts. slots: chunk * experts_per_token (model/forward/expert_routes.h).
+  float* router = nullptr;          // [2, chunk, num_experts]: logits, and scratch of the same size
   std::byte* expert_in = nullptr;   // t [slots, hidden]
   std::byte* expert_act = nullptr;  // t [slots, expert_padded]
   float* expert_out = nullptr;      // [slots, hidden]
   std::byte* own_kv = nullptr;      // blocks [max_own_blocks] of one layer (KvLayout)
-  // The outputs of chunks: x, q and own_kv themselves, unless outputs are collected or, for x, not
-  // in place.
+  // The outputs of chunks. They are x, q and own_kv themselves, unless outputs are collected; x_out
+  // is x only if outputs are in place.
   float* x_out = nullptr;
   std::byte* q_out = nullptr;
   std::byte* own_kv_out = nullptr;
@@ -115,8 +116,8 @@ struct ForwardWorkspace {
 
  private:
   ForwardWorkspace() = default;
-  // Points the members into `memory`, if there is any. Returns the bytes that they take; the
-  // outputs' share of them goes to `*output_bytes`.
+  // Points the members into `memory`, unless it is empty. Returns the number of bytes that they
+  // take. Sets *output_bytes to the outputs' share of these bytes.
   size_t Place(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
                size_t* output_bytes);
 };

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kCompactMlpFactor = 4;
 
-// The projections of a pointer head.
+// The names of the projections of a pointer head.
 constexpr char kPointerSummary[] = "kev.head.q.";
 constexpr char kPointerOption[] = "kev.head.k.";
 
@@ -55,7 +55,7 @@ class CompactHeadReader {
     return Linear(at + "linear2.", &layer->down);
   }
 
-  // The rows in the order of the types.
+  // Reads the rows of the type embedding in the order choice, score, noul.
   Status ReadTypes(const std::string& name, std::vector<float>* out) {
     std::vector<float> rows;
     SKEIN_RETURN_IF_ERROR(Floats(name, &rows));

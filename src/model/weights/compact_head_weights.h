@@ -32,13 +32,13 @@ struct CompactHeadLayer {
 };
 
 // The head of a model of the package sysone, always in f32. Its sequence is a question's type, its
-// options and the summary; it knows no positions. With x = norm(type or in · state), the layers
-// over x and y = norm(x), the logit of option i is
+// options and the summary, without positions. The head computes x = norm(type or in · state), runs
+// its layers over x, and then y = norm(x). The logit of option i is
 //
 //   (summary · y_summary) · (option · y_i) / sqrt(width)
 //
-// A pointer head (ModelConfig::decision.is_pointer) has `summary` and `option` alone, [width,
-// hidden]; the states stand for y.
+// A pointer head (ModelConfig::decision.is_pointer) has only `summary` and `option`,
+// [width, hidden]. They multiply the states instead of y.
 struct CompactHeadWeights {
   BiasedWeight in;                    // [width, hidden]
   std::vector<float> type_embedding;  // [kTypeEmbeddings, width]: choice, score, noul
@@ -56,7 +56,7 @@ inline constexpr char kKevHeadPrefix[] = "kev.";
 // The tensors of the head, in the order of the computation.
 std::vector<ModelTensor> ListCompactHeadTensors(const ModelConfig& config);
 
-// Reads the head. REQUIRES: the files have every tensor of the list.
+// Reads the head. REQUIRES: the files have every tensor that ListCompactHeadTensors lists.
 Result<CompactHeadWeights> LoadCompactHead(const ModelFiles& files, const ModelConfig& config);
 
 }  // namespace skein

@@ -13,7 +13,7 @@ constexpr int64_t kFeatures = DecisionHeadWeights::kActionFeatures;
 
 std::string LayerPrefix(int32_t index) { return "head.layers." + std::to_string(index) + "."; }
 
-// Reads the tensors of the head, which CheckDecisionTensors has found.
+// Reads the tensors of the head. CheckDecisionTensors has checked them before.
 class HeadReader {
  public:
   HeadReader(const ModelFiles& files, ModelWeights* weights) : files_(files), weights_(weights) {}
@@ -48,7 +48,8 @@ class HeadReader {
     return Linear(at + "linear2.", &layer->down, &layer->down_bias);
   }
 
-  // The first layer's columns [0, hidden) multiply a state, the others the features.
+  // Columns [0, hidden) of the first layer multiply a state, the other columns multiply the
+  // features.
   Status ReadActions(DecisionHeadWeights* head) {
     const int64_t hidden = weights_->config.hidden_size;
     std::vector<float> in;

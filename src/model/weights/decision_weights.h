@@ -14,12 +14,13 @@ namespace skein {
 // The tensors of a decision model's head, in the order of the computation.
 std::vector<ModelTensor> ListDecisionTensors(const ModelConfig& config);
 
-// kInvalidArgument, with its name, for a tensor of the head that is missing or of another shape.
+// Fails with kInvalidArgument, naming the tensor, if a tensor of the head is missing or has another
+// shape.
 Status CheckDecisionTensors(const ModelFiles& files, const ModelConfig& config);
 
-// Adds the head to the weights of the encoder, whose final norm becomes that of the head's input;
-// of a compact head it stays.
-// REQUIRES: CheckDecisionTensors.
+// Adds the head to the weights of the encoder. The encoder's final norm becomes the norm of the
+// head's input; with a compact head it stays the final norm. REQUIRES: CheckDecisionTensors has
+// succeeded.
 Status LoadDecisionHead(const ModelFiles& files, ModelWeights* weights);
 
 }  // namespace skein

@@ -123,7 +123,7 @@ Status DecoderLoader::WalkVocabulary() {
     return config_.head == Head::kClassifier ? WalkClassifier() : Status::Ok();
   }
   if (config_.tie_embeddings) {
-    // Some writers store the tied matrix twice.
+    // The output matrix is tied, but some writers store it again.
     loader_.Skip(WeightName(kDecoderOutput));
     return loader_.Matrix({{std::string(kDecoderEmbedding), 0, vocab}}, vocab, hidden,
                           weights_.output);
@@ -147,7 +147,7 @@ Status DecoderLoader::WalkClassifier() {
 
 Status DecoderLoader::Norm(const std::string& name, int32_t size, std::vector<float>& weight) {
   if (name.empty()) return Status::Ok();
-  // A GGUF file holds the gains themselves.
+  // A GGUF file stores the gains themselves, without the offset.
   const float offset = loader_.files().is_gguf() ? 0 : config_.decoder.norm_offset;
   return loader_.Vector(WeightName(name), size, weight, offset);
 }

@@ -11,7 +11,7 @@ namespace skein {
 // Fills the weights of a decoder.
 class DecoderLoader {
  public:
-  // Both outlive it. The config is that of `weights`.
+  // `loader` and `weights` outlive this object. The config is that of `weights`.
   DecoderLoader(TensorLoader& loader, ModelWeights& weights)
       : loader_(loader), config_(weights.config), weights_(weights) {}
 
@@ -22,14 +22,15 @@ class DecoderLoader {
   Status WalkLayer(const DecoderLayerNames& names, LayerWeights& layer);
   Status WalkAttention(const DecoderLayerNames& names, LayerWeights& layer);
   Status WalkLinear(const DecoderLayerNames& names, LayerWeights& layer);
-  // The parts of q, k and v; with `gate` not null q without the gates, which are the parts of that.
+  // The parts of q, k and v. If `gate` is not null, they leave out the gates in q, whose parts go
+  // to *gate.
   std::vector<TensorPart> PartsOfQkv(const DecoderLayerNames& names,
                                      std::vector<TensorPart>* gate) const;
   Status WalkMlp(const DecoderLayerNames& names, LayerWeights& layer);
   Status WalkExperts(const DecoderLayerNames& names, LayerWeights& layer);
   Status WalkVocabulary();
   Status WalkClassifier();
-  // The gains of a norm; none if it has no name.
+  // Reads the gains of a norm; none if the norm has no name.
   Status Norm(const std::string& name, int32_t size, std::vector<float>& weight);
 
   TensorLoader& loader_;
@@ -37,8 +38,9 @@ class DecoderLoader {
   ModelWeights& weights_;
 };
 
-// Whether the files hold an output matrix that differs from the embedding. A model whose config
-// ties the two then keeps both, as in transformers 5. Reads both matrices if they are the same.
+// Whether the files have an output matrix that differs from the embedding. As in transformers 5, a
+// model keeps both matrices then, even if its config ties them. Reads both matrices if they are the
+// same.
 bool HasOwnOutputMatrix(const ModelFiles& files);
 
 }  // namespace skein

@@ -69,9 +69,9 @@ DecoderLayerNames NamesOfDecoderLayer(const ModelConfig& config, int32_t layer) 
 
 bool IsUnusedByDecoder(const ModelConfig& config, const std::string& name) {
   if (config.decision.is_compact()) return true;  // the base model's other layers and its output
-  // Old checkpoints store the rotation's frequencies, which follow from the config.
+  // Old checkpoints store the frequencies of the rotation, which follow from the config.
   if (name.ends_with(".rotary_emb.inv_freq")) return true;
-  // The layers that guess further tokens, and the part that reads images.
+  // The layers that predict further tokens, and the part that reads images.
   if (config.architecture == Architecture::kQwen35) {
     return name.starts_with("mtp.") || name.find("visual.") != std::string::npos;
   }

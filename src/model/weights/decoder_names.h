@@ -8,17 +8,17 @@
 
 namespace skein {
 
-// The names of the tensors of a decoder's layer, without ".weight" and ".bias". A name that the
-// architecture lacks is empty.
+// The names of the tensors of one decoder layer, without ".weight" and ".bias". A name is empty if
+// the architecture has no such tensor.
 struct DecoderLayerNames {
   std::string attn_norm, post_attn_norm, mlp_norm, post_mlp_norm;
   std::string q, k, v;
-  std::string qkv;  // in place of these three: q, then k, then v
+  std::string qkv;  // instead of q, k and v: one matrix of q, then k, then v
   std::string q_norm, k_norm, o;
   std::string gate, up;
-  std::string gate_up;  // in place of these two: gate, then up
+  std::string gate_up;  // instead of gate and up: one matrix of gate, then up
   std::string down;
-  // A linear layer has these in place of q, k, v and o. conv, a_log and dt_bias are whole names.
+  // A linear layer has these instead of q, k, v and o. conv, a_log and dt_bias are complete names.
   std::string linear_qkv, linear_z, linear_b, linear_a, conv, a_log, dt_bias, linear_norm;
   std::string router, experts;  // of a mixture; expert i is experts + "i." + gate_proj, ...
 };
@@ -28,12 +28,12 @@ inline constexpr std::string_view kDecoderEmbedding = "model.embed_tokens";
 inline constexpr std::string_view kDecoderNorm = "model.norm";
 inline constexpr std::string_view kDecoderOutput = "lm_head";
 
-// The name of the weight of a module: "model.norm.weight".
+// The name of a module's weight: "model.norm.weight".
 inline std::string WeightName(std::string_view module) {
   return std::string(module).append(".weight");
 }
 
-// Whether files hold this tensor although no pass of the decoder reads it.
+// Whether files may have this tensor, although no pass of the decoder reads it.
 bool IsUnusedByDecoder(const ModelConfig& config, const std::string& name);
 
 }  // namespace skein

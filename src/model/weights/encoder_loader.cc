@@ -79,7 +79,7 @@ Status EncoderLoader::WalkModernBertLayer(const ModernBertLayerNames& names, Lay
                         config_.mlp_bias);
 }
 
-// A norm without biases has zeros, which change no bit but the sign of a zero.
+// A norm without biases gets zeros, which change no bit except the sign of a zero.
 Status EncoderLoader::Norm(const std::string& name, std::vector<float>& weight,
                            std::vector<float>& bias) {
   SKEIN_RETURN_IF_ERROR(loader_.Vector(name + ".weight", config_.hidden_size, weight));

@@ -11,7 +11,7 @@ namespace skein {
 // Fills the weights of an encoder.
 class EncoderLoader {
  public:
-  // Both outlive it. The config is that of `weights`.
+  // `loader` and `weights` outlive this object. The config is that of `weights`.
   EncoderLoader(TensorLoader& loader, ModelWeights& weights)
       : loader_(loader), config_(weights.config), weights_(weights) {}
 

@@ -5,7 +5,7 @@
 namespace skein {
 namespace {
 
-// The member that holds the encoder in a model with a head.
+// The prefix of the encoder's tensors in a model with a head.
 std::string Prefix(const ModelConfig& config) {
   if (config.head == Head::kNone) return config.encoder.tensor_prefix;
   switch (config.architecture) {
@@ -88,15 +88,15 @@ ModernBertLayerNames NamesOfModernBertLayer(const ModelConfig& config, int32_t l
 }
 
 bool IsUnusedByEncoder(const ModelConfig& config, const std::string& name) {
-  if (config.decision.is_compact()) return true;  // the base model's other layers and heads
+  if (config.decision.is_compact()) return true;  // the base model's other layers, and its heads
   if (config.head == Head::kDecision) {
-    // The head's own tensors; its temperature is that of the config.
+    // The other tensors are the head's; its temperature is in the config.
     return !name.starts_with(config.encoder.tensor_prefix);
   }
   // Old checkpoints store the positions 0, 1, 2, ...
   if (name.ends_with("embeddings.position_ids")) return true;
   if (config.head == Head::kClassifier) return false;
-  // Only a classifier reads the pooler. The others are the heads that guess masked tokens.
+  // Only a classifier reads the pooler. The other tensors are heads that predict masked tokens.
   const std::string pooler = config.encoder.tensor_prefix + "pooler.";
   for (const std::string_view unused :
        {std::string_view(pooler), std::string_view("pooler."), std::string_view("cls."),

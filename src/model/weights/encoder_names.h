@@ -10,8 +10,8 @@ namespace skein {
 // The names of the tensors of BERT's family in their files, without ".weight" and ".bias".
 struct EncoderNames {
   std::string words, positions, norm;
-  std::string segments;                            // empty: no segments
-  std::string head_dense, head_out;                // empty: no classifier
+  std::string segments;                            // empty: there are no segments
+  std::string head_dense, head_out;                // empty: there is no classifier
   Activation head_activation = Activation::kNone;  // between the two layers of the head
 };
 EncoderNames NamesOfEncoder(const ModelConfig& config);
@@ -21,10 +21,10 @@ struct EncoderLayerNames {
 };
 EncoderLayerNames NamesOfEncoderLayer(const ModelConfig& config, int32_t layer);
 
-// The same for ModernBERT.
+// The same names for ModernBERT.
 struct ModernBertNames {
   std::string words, final_norm;
-  std::string head_dense, head_norm, head_out;  // empty: no classifier
+  std::string head_dense, head_norm, head_out;  // empty: there is no classifier
 };
 ModernBertNames NamesOfModernBert(const ModelConfig& config);
 
@@ -36,7 +36,7 @@ struct ModernBertLayerNames {
 };
 ModernBertLayerNames NamesOfModernBertLayer(const ModelConfig& config, int32_t layer);
 
-// Whether files hold this tensor although no pass of the encoder reads it.
+// Whether files may have this tensor, although no pass of the encoder reads it.
 bool IsUnusedByEncoder(const ModelConfig& config, const std::string& name);
 
 }  // namespace skein

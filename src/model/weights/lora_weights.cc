@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// A matrix of the model that is part of a stacked product.
+// A matrix of the model that is a part of a stacked product.
 struct Matrix {
   std::string name;       // of its weight
   int32_t first_row = 0;  // in the product's output
@@ -35,7 +35,8 @@ std::array<Product, kNumLoraProducts> ProductsOf(const ModelConfig& config, int3
   if (fused) qkv = {{attn + "qkv_proj.weight", 0, q + 2 * kv}};
   std::vector<Matrix> gate_up = {{mlp + "gate_proj.weight", 0, intermediate},
                                  {mlp + "up_proj.weight", padded, intermediate}};
-  // A change of both is one matrix only if no padding stands between them.
+  // If gate and up are one matrix in the files, their change fits only if no padding is between
+  // them.
   if (fused) gate_up.clear();
   if (fused && padded == intermediate) gate_up = {{mlp + "gate_up_proj.weight", 0, 2 * padded}};
   return {{{qkv, q + 2 * kv, hidden},
@@ -65,7 +66,7 @@ class Packer {
     if (!changed.empty()) PackChanged(product, changed, pair);
     return Status::Ok();
   }
-  // Whether a product so far had this weight.
+  // Whether a product packed so far contains this weight.
   bool HasPacked(const std::string& weight) const { return packed_.contains(weight); }
 
  private:

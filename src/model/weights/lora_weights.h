@@ -13,9 +13,9 @@
 
 namespace skein {
 
-// An adapter's change of one product of a layer: out += b · (a · in), both in f32 sums. Matrices of
-// one product (q, k and v; gate and up) are stacked: their ranks follow one another in `a`, and `b`
-// has zeros where a matrix does not depend on a rank.
+// An adapter's change of one product of a layer: out += b · (a · in), both with f32 sums. The
+// changes of several matrices in one product (q, k and v; gate and up) are stacked: their ranks
+// follow one another in `a`, and `b` has zeros where a matrix does not depend on a rank.
 struct LoraPair {
   PackedWeight a;  // [rank, in] in the compute type; empty: the adapter does not change the product
   PackedWeight b;  // [out, rank], f32, with the adapter's scale
@@ -27,29 +27,29 @@ struct LoraPair {
 enum class LoraProduct : uint8_t { kQkv, kOutput, kGateUp, kDown };
 inline constexpr size_t kNumLoraProducts = 4;
 
-// An adapter's changes of one layer, by product.
+// An adapter's changes of one layer, indexed by product.
 struct LoraLayer {
   std::array<LoraPair, kNumLoraProducts> pairs;
 
   const LoraPair& of(LoraProduct product) const { return pairs[static_cast<size_t>(product)]; }
 };
 
-// An adapter in memory (Hu et al., "LoRA", section 4.1). Its bits are those of the adapter, not of
-// a merged model: the base product is computed first, then the change is added to it
+// An adapter in memory (Hu et al., "LoRA", section 4.1). Its bits are those of the adapter, not
+// those of a merged model: the base product is computed first, then the change is added
 // (docs/numerics.md, "Adapters"). Immutable once loaded.
 struct LoraWeights {
   std::vector<LoraLayer> layers;  // [num_layers]
 
-  int32_t max_rank() const;  // the widest `a`
+  int32_t max_rank() const;  // that of the widest `a`
   size_t bytes() const;
 };
 
-// The widest change of a product in any of the adapters; 0: there is none.
+// The widest change of a product in any of the adapters; 0: there are no changes.
 int32_t WidestRank(const std::vector<LoraWeights>& adapters);
 
-// Packs an adapter for a dense decoder whose compute type is `compute`. kUnsupported for an encoder
-// or a mixture of experts; kInvalidArgument names a matrix that the model lacks, or whose shape is
-// another.
+// Packs an adapter for a dense decoder whose compute type is `compute`. Fails with kUnsupported for
+// an encoder or a mixture of experts. Fails with kInvalidArgument, naming the matrix, if the model
+// lacks a matrix or has it in another shape.
 Result<LoraWeights> LoadLoraWeights(const LoraAdapter& adapter, const ModelConfig& config,
                                     DType compute);
 

@@ -23,7 +23,8 @@ Result<ModelFiles> OpenSysone(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const SysoneConfig sysone, LoadSysoneConfig(model_dir));
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(model_dir));
   SKEIN_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::Open(sysone.base_dir));
-  // The names of the package are those of the base without a head.
+  // Tensor names in the package's files have no prefix; in the base model's files they have this
+  // one.
   const std::string prefix = config.is_encoder() ? config.encoder.tensor_prefix : "model.";
   const std::string trained = model_dir + "/backbone.safetensors";
   if (Exists(trained)) {
@@ -45,7 +46,7 @@ Result<ModelFiles> OpenKev(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const KevConfig kev, LoadKevConfig(model_dir));
   SKEIN_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::Open(kev.base_dir));
   if (kev.has_adapter) {
-    // Trained on the decoder without its output matrix.
+    // The adapter was trained on the decoder without its output matrix, so its names lack "model.".
     SKEIN_ASSIGN_OR_RETURN(LoraAdapter adapter, LoraAdapter::Open(model_dir));
     SKEIN_RETURN_IF_ERROR(files.Change(std::move(adapter), "model."));
   }

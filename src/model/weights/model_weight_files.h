@@ -7,11 +7,12 @@
 
 namespace skein {
 
-// The weights of a model directory, as ModelFiles::Open finds them. Those of a sysone directory are
-// the base model's, in their place the layers that were trained (backbone.safetensors), with the
-// changes of its adapter, and the head's under kCompactHeadPrefix. Those of a Kev directory are the
-// decoder's, with the changes of an adapter, and those of head.pt under kKevHeadPrefix.
-// kInvalidArgument names a tensor that the base model does not have, or has in another shape.
+// The weights of a model directory, as ModelFiles::Open finds them. For a sysone directory, they
+// are the base model's weights, in which the trained layers (backbone.safetensors) replace the
+// base's, with the changes of its adapter, and the head's weights under kCompactHeadPrefix. For a
+// Kev directory, they are the decoder's weights with the changes of an adapter, and the weights in
+// head.pt under kKevHeadPrefix. Fails with kInvalidArgument, naming the tensor, if the base model
+// lacks a tensor or has it in another shape.
 Result<ModelFiles> OpenModelFiles(const std::string& model_dir);
 
 }  // namespace skein

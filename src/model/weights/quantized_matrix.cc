@@ -17,11 +17,11 @@ namespace {
 using Method = QuantizationMethod;
 
 constexpr int32_t kWordBits = 32;
-// The nibble of a word that holds column c % 8 in AWQ's order.
+// In AWQ's order, the nibble of a word that holds column c % 8.
 constexpr int32_t kAwqNibbles[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 struct Names {
-  const char *values, *scales, *zeros, *groups;  // null: the method has none
+  const char *values, *scales, *zeros, *groups;  // null: the method has no such tensor
 };
 
 Names NamesOf(Method method) {
@@ -40,7 +40,7 @@ Names NamesOf(Method method) {
   return {".weight", ".weight_scale", nullptr, nullptr};
 }
 
-// FP8 E4M3: a sign, four bits of exponent, three of mantissa; no infinities.
+// FP8 E4M3 has a sign bit, four bits of exponent and three of mantissa; it has no infinities.
 constexpr float Float8(uint8_t bits) {
   const int32_t exponent = bits >> 3 & 15, mantissa = bits & 7;
   float magnitude = std::numeric_limits<float>::quiet_NaN();
@@ -67,7 +67,7 @@ Status WrongShape(const std::string& name, const std::vector<int64_t>& shape,
       "tensor '" + name + "' has shape " + ShapeString(shape) + "; the config asks for " + wanted);
 }
 
-// The bytes of a tensor of this type of the file.
+// The bytes of a tensor. Fails if the file has it in another type than `dtype`.
 Result<std::span<const std::byte>> FindBytes(const ModelFiles& files, const std::string& name,
                                              const char* dtype) {
   SKEIN_ASSIGN_OR_RETURN(const auto bytes, files.Bytes(name));
@@ -145,7 +145,7 @@ Result<QuantizedMatrix::Words> QuantizedMatrix::FindWords(const ModelFiles& file
   return Words{bytes.data(), columns, config_.bits};
 }
 
-// qweight: k packed in GPTQ [k / 8, n], n packed in AWQ [k, n / 8]; qzeros [groups, n / 8].
+// qweight packs k in GPTQ, [k / 8, n], and n in AWQ, [k, n / 8]; qzeros is [groups, n / 8].
 Status QuantizedMatrix::OpenColumns(const ModelFiles& files, const std::string& name) {
   const bool gptq = config_.method == Method::kGptq;
   const int32_t per_word = kWordBits / config_.bits;
@@ -161,7 +161,8 @@ Status QuantizedMatrix::OpenColumns(const ModelFiles& files, const std::string& 
   return gptq ? ReadGroups(files, name + ".g_idx") : Status::Ok();
 }
 
-// weight_packed [n, k / 8], weight_scale [n, groups], weight_zero_point [n / 8, groups].
+// The tensors are weight_packed [n, k / 8], weight_scale [n, groups] and weight_zero_point
+// [n / 8, groups].
 Status QuantizedMatrix::OpenPacked(const ModelFiles& files, const std::string& name) {
   const int32_t per_word = kWordBits / config_.bits;
   SKEIN_ASSIGN_OR_RETURN(values_,
@@ -191,8 +192,8 @@ Status QuantizedMatrix::OpenRows(const ModelFiles& files, const std::string& nam
   return ReadScales(files, files.Has(inverse) ? inverse : name + ".weight_scale", false);
 }
 
-// Scales may be one number, [n] or [n, 1], [n, groups], or [n / rows, k / columns] of blocks; AWQ's
-// and GPTQ's are transposed: [groups, n].
+// Scales may be one number, [n] or [n, 1], [n, groups], or for blocks [n / rows, k / columns].
+// Those of AWQ and GPTQ are transposed: [groups, n].
 Status QuantizedMatrix::ReadScales(const ModelFiles& files, const std::string& name,
                                    bool transposed) {
   SKEIN_ASSIGN_OR_RETURN(TensorView view, files.Find(name));
@@ -239,14 +240,15 @@ Status QuantizedMatrix::ReadGroups(const ModelFiles& files, const std::string& n
                                                       std::to_string(scale_columns_) + " groups");
     }
   }
-  // Many files say that the columns are in order.
+  // Many files list the groups although their columns are in order.
   bool in_order = true;
   for (int32_t i = 0; i < k_; ++i) in_order = in_order && groups_[i] == i / group_size_;
   if (in_order) groups_.clear();
   return Status::Ok();
 }
 
-// A block has an f16 scale, and one group. Q4_0 and Q8_0 have no zero point but the middle.
+// A block has one f16 scale and lies in one group. The zero point of Q4_0 and Q8_0 is always the
+// middle.
 void QuantizedMatrix::ChooseFormat() {
   if (config_.method == Method::kFloat8) {
     widened_because_ = "FP8 has no integers";

@@ -12,30 +12,31 @@
 
 namespace skein {
 
-// A matrix [n, k] of a quantized checkpoint, read row by row, widened or as blocks. An element is
-// (q - zero) * scale: the difference is exact, the product is rounded to f32. Reading is
-// thread-safe.
+// A matrix [n, k] of a quantized checkpoint. Its rows are read one by one, widened or as blocks. An
+// element is (q - zero) * scale: the difference is exact, and the product is rounded to f32.
+// Reading is thread-safe.
 class QuantizedMatrix {
  public:
-  // The tensors that hold the matrix `name` ("model.layers.0.mlp.up_proj"); empty if the file has
-  // it plain.
+  // The tensors that contain the matrix `name` ("model.layers.0.mlp.up_proj"). Empty if the matrix
+  // is plain in the file.
   static std::vector<std::string> TensorNames(const ModelFiles& files, const std::string& name,
                                               QuantizationMethod method);
 
-  // Finds and checks the tensors. kInvalidArgument names one that is missing or of another shape.
+  // Finds and checks the tensors. Fails with kInvalidArgument, naming the tensor, if a tensor is
+  // missing or has another shape.
   static Result<QuantizedMatrix> Open(const ModelFiles& files, const std::string& name, int32_t n,
                                       int32_t k, const QuantizationConfig& config);
 
-  // The bytes of its tensors in the file.
+  // The bytes of the matrix's tensors in the file.
   size_t bytes() const { return bytes_; }
   // Widens rows [first_row, first_row + num_rows) to `out`: [num_rows, k].
   void ReadRows(int32_t first_row, int32_t num_rows, float* out) const;
 
-  // The format whose blocks hold the numbers exactly: Q4_0, INT4 or Q8_0. nullopt: none does.
+  // The format whose blocks hold the matrix exactly: Q4_0, INT4 or Q8_0. nullopt: no format does.
   const std::optional<BlockFormat>& format() const { return format_; }
-  // Why no format does: "its groups have 24 columns, no multiple of 32".
+  // The reason if no format does: "its groups have 24 columns, no multiple of 32".
   const std::string& widened_because() const { return widened_because_; }
-  // Writes rows [first_row, first_row + num_rows) as blocks of format(). REQUIRES: it has one.
+  // Writes rows [first_row, first_row + num_rows) as blocks of format(). REQUIRES: format() is set.
   void ReadBlocks(int32_t first_row, int32_t num_rows, std::byte* out) const;
 
  private:
@@ -54,7 +55,8 @@ class QuantizedMatrix {
   Status OpenPacked(const ModelFiles& files, const std::string& name);
   Result<Words> FindWords(const ModelFiles& files, const std::string& name, int64_t rows,
                           int64_t columns) const;
-  // Scales of any shape as [rows, columns]: a tensor's, a row's, a group's or a block's.
+  // Reads scales of any shape as [rows, columns]: those of a tensor, of rows, of groups or of
+  // blocks.
   Status ReadScales(const ModelFiles& files, const std::string& name, bool transposed);
   Status ReadGroups(const ModelFiles& files, const std::string& name);
   void ChooseFormat();
@@ -66,12 +68,12 @@ class QuantizedMatrix {
   QuantizationConfig config_;
   int32_t n_ = 0, k_ = 0, group_size_ = 1;
   size_t bytes_ = 0;
-  Words values_;                         // kGptq, kAwq, kPacked
-  const std::byte* elements_ = nullptr;  // [n, k] of kInteger and kFloat8
+  Words values_;                         // for kGptq, kAwq and kPacked
+  const std::byte* elements_ = nullptr;  // [n, k], for kInteger and kFloat8
   std::optional<Words> zeros_;
   std::vector<float> scales_;  // [scale_rows, scale_columns], in order of rows and groups of k
   int32_t scale_rows_ = 1, scale_columns_ = 1;
-  std::vector<int32_t> groups_;  // [k] where columns were quantized in another order; else empty
+  std::vector<int32_t> groups_;  // [k], if columns were quantized in another order; else empty
   std::optional<BlockFormat> format_;
   std::string widened_because_;
 };

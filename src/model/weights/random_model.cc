@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kChunkElements = int64_t{1} << 20;
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
 
-// A bijection that spreads every input bit over the word (Stafford 2011, variant 13).
+// A bijection that spreads every input bit over the whole word (Stafford 2011, variant 13).
 inline uint64_t Mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -98,7 +98,7 @@ std::vector<std::byte> Fill(const Distribution& d, int64_t begin, int64_t end, D
       return Fill<float>(d, begin, end, [](float x) { return x; });
     case DType::kInt8:
     case DType::kBlocks:
-      break;  // no file of weights in one piece has these types
+      break;  // weights in one piece never have these types
   }
   return {};
 }

@@ -17,10 +17,10 @@ struct RandomWeightsOptions {
 };
 
 // Writes random weights of the config's shape as safetensors into `dir`, in chunks of a few
-// megabytes per thread. A weight is a function of (seed, tensor name, position) alone: it is the
-// same on any machine, with any number of threads and any sharding. The distribution is
-// bell-shaped. Matrices have a standard deviation of 1 / sqrt(inputs), divided by sqrt(2 layers) if
-// they add to the residual. Gains lie around 1. So activations keep their size through the layers.
+// megabytes per thread. A weight depends only on (seed, tensor name, position): it is the same on
+// any machine, with any number of threads and files. The distribution is bell-shaped. Matrices have
+// a standard deviation of 1 / sqrt(inputs), divided by sqrt(2 layers) if they add to the residual.
+// Gains are near 1. So activations keep their size through the layers.
 Status WriteRandomWeights(const ModelConfig& config, const RandomWeightsOptions& options,
                           const std::string& dir, ThreadTeam* team, const LoadProgress& progress);
 

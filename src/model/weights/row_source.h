@@ -10,8 +10,8 @@
 
 namespace skein {
 
-// The source of rows [row_begin, row_begin + num_rows) of a packed matrix: the rows of a tensor
-// from tensor_row on, or those of a quantized matrix of several tensors.
+// The source of rows [row_begin, row_begin + num_rows) of a packed matrix: rows of a tensor from
+// tensor_row on, or rows of a quantized matrix, which has several tensors.
 struct RowSource {
   TensorView view;
   std::optional<QuantizedMatrix> quantized;  // instead of the view
@@ -19,17 +19,17 @@ struct RowSource {
   int32_t num_rows = 0;
   int32_t tensor_row = 0;
 
-  // The format of its blocks in memory, if they may stay packed.
+  // The format of the source's blocks in memory, if they may stay packed.
   std::optional<BlockFormat> format() const {
     if (quantized) return quantized->format();
     return view.blocks != nullptr ? view.blocks->format : std::nullopt;
   }
-  // The bytes in the file.
+  // The source's bytes in the file.
   size_t bytes() const { return quantized ? quantized->bytes() : view.bytes; }
 
-  // Packs rows [first, first + count) of `out`, which this source has. A matrix of blocks takes the
-  // file's blocks as they are, with `keep_blocks`, or rounds rows to Q4_0. Threads may pack rows of
-  // different panels at the same time.
+  // Packs rows [first, first + count) of `out`, which must be rows of this source. If `out` has
+  // blocks, the file's blocks are kept as they are (`keep_blocks`), or rows are rounded to Q4_0.
+  // Threads may pack rows of different panels at the same time.
   void Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeight* out) const;
 };
 

@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// The tensors of a linear layer but its norms of the residual and its output's matrix.
+// Adds the tensors of a linear layer, except the norms of the residual and the output's matrix.
 void AddLinear(const ModelConfig& config, const DecoderLayerNames& names,
                std::vector<ModelTensor>* tensors) {
   const LinearLayers& linear = config.decoder.linear;
@@ -45,7 +45,7 @@ void AddLayer(const ModelConfig& config, int32_t layer, std::vector<ModelTensor>
   norm(names.attn_norm, hidden);
   if (config.IsLinear(layer)) AddLinear(config, names, tensors);
   linear(names.qkv, q + 2 * kv, hidden, config.qkv_bias, TensorRole::kInput);
-  // The gate has as many rows as q.
+  // With a gate, q has the gate's rows, too, which are as many as its own.
   linear(names.q, config.decoder.attention_gate ? 2 * q : q, hidden, config.qkv_bias,
          TensorRole::kInput);
   linear(names.k, kv, hidden, config.qkv_bias, TensorRole::kInput);

@@ -15,10 +15,10 @@ enum class TensorRole {
   kBias,
   kInput,   // [out, in]: reads the normalized residual or the activations
   kOutput,  // adds to the residual: o_proj, down_proj
-  // Linear layers.
+  // In linear layers:
   kConv,       // [conv_width, 1, kConvWidth]
   kDecay,      // A_log
-  kPlainNorm,  // gains of an RMSNorm that the files never have less one
+  kPlainNorm,  // gains of an RMSNorm that files always store without an offset
 };
 
 struct ModelTensor {

@@ -10,8 +10,8 @@
 namespace skein {
 namespace {
 
-// The format of each panel. All tensors must have blocks that the kernels multiply, and no panel
-// may have rows of two tensors.
+// The format of each panel; nullopt if the blocks cannot be kept. All tensors must have blocks that
+// the kernels multiply, and no panel may have rows of two tensors.
 std::optional<std::vector<BlockFormat>> KeptFormats(const std::vector<RowSource>& sources,
                                                     int32_t n, int32_t k) {
   std::vector<std::optional<BlockFormat>> found(CeilDiv(n, kPanelCols));
@@ -180,7 +180,7 @@ Status TensorLoader::Fill(const std::vector<RowSource>& sources, const Make& mak
   return Status::Ok();
 }
 
-// A ticket fills whole panels, from any number of tensors: no two threads share a panel.
+// A ticket fills whole panels, from any number of tensors, so that no two threads share a panel.
 void TensorLoader::Pack(const std::vector<RowSource>& sources, PackedWeight& out) {
   constexpr int32_t kRowsPerTicket = 4 * kPanelCols;
   const auto pack_rows = [&](int ticket, int) {

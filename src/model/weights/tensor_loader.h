@@ -17,7 +17,8 @@
 
 namespace skein {
 
-// A part of a matrix: rows of a tensor from tensor_row on, which become rows from row_begin on.
+// A part of a matrix: rows of a tensor, from tensor_row on, which become the matrix's rows from
+// row_begin on.
 struct TensorPart {
   std::string name;  // without ".weight" and ".bias"
   int32_t row_begin = 0;
@@ -27,9 +28,10 @@ struct TensorPart {
   int32_t RowsOfTensor() const { return tensor_rows > 0 ? tensor_rows : num_rows; }
 };
 
-// Finds tensors of a model by name and shape, and reads them. First it only checks that each tensor
-// is there, so that a faulty model is refused at once; outputs then stay empty. After StartReading
-// it reads. A tensor that is missing or has another shape is kInvalidArgument, with its name.
+// Finds tensors of a model by name and shape, and reads them. At first it only checks that each
+// tensor exists, so that a faulty model is refused at once; outputs then stay empty. After
+// StartReading, it reads. Fails with kInvalidArgument, naming the tensor, if a tensor is missing or
+// has another shape.
 class TensorLoader {
  public:
   // All references outlive the loader.
@@ -38,37 +40,38 @@ class TensorLoader {
 
   void StartReading() { checking_ = false; }
   const ModelFiles& files() const { return files_; }
-  // The type of matrices: that asked for, or kBlocks if the file's blocks were kept.
+  // The type of matrices: the requested type, or kBlocks if the file's blocks were kept.
   DType matrix_dtype() const { return matrix_dtype_; }
-  // The fate of a quantized checkpoint's matrices that may stay packed.
+  // The number of quantized matrices that may stay packed, and of those that were widened.
   struct Widening {
     int64_t num_quantized = 0, num_widened = 0;
-    std::string because;  // of one of them; empty: parts of a matrix share panels
+    std::string because;  // the reason for one of them; empty: parts of a matrix share panels
   };
   const Widening& widening() const { return widening_; }
-  // Whether a call named the tensor.
+  // Whether a call has named the tensor.
   bool IsKnown(const std::string& name) const { return known_.contains(name); }
-  // Counts a tensor as known that is not read.
+  // Counts a tensor that is not read as known.
   void Skip(const std::string& name) { known_.insert(name); }
 
-  // A vector [size], with `offset` added to each element.
+  // Reads a vector [size], and adds `offset` to each element.
   Status Vector(const std::string& name, int32_t size, std::vector<float>& out, float offset = 0);
-  // A tensor of this shape, row by row.
+  // Reads a tensor of this shape, row by row.
   Status Tensor(const std::string& name, const std::vector<int64_t>& shape,
                 std::vector<float>& out);
-  // The biases of the parts: out [size], zeros between the parts.
+  // Reads the biases of the parts to out [size], with zeros between the parts.
   Status Bias(const std::vector<TensorPart>& parts, int32_t size, std::vector<float>& out);
-  // A matrix [n, k] of a layer, or the output's, in the type of matrices.
+  // Reads a matrix [n, k] of a layer, or the output matrix, in the type of matrices.
   Status Matrix(const std::vector<TensorPart>& parts, int32_t n, int32_t k, PackedWeight& out);
-  // A matrix [n, k] in the compute type.
+  // Reads a matrix [n, k] in the compute type.
   Status PlainMatrix(const std::vector<TensorPart>& parts, int32_t n, int32_t k, PackedWeight& out);
-  // A matrix [n, k] in the compute type and, if there are any, its biases.
+  // Reads a matrix [n, k] in the compute type, and its biases if it has any.
   Status Linear(const std::vector<TensorPart>& parts, int32_t n, int32_t k, PackedWeight& weight,
                 std::vector<float>& bias, bool has_bias = true);
-  // Rows [begin, begin + count) of a table of begin + count rows of `width` floats.
+  // Reads rows [begin, begin + count) of a table that has begin + count rows of `width` floats.
   Status FloatTable(const std::string& name, int32_t begin, int32_t count, int32_t width,
                     std::vector<float>& out);
-  // The embedding table [vocab, hidden], row by row, in the compute type or in the file's blocks.
+  // Reads the embedding table [vocab, hidden], row by row, in the compute type or in the file's
+  // blocks.
   Status Embedding(const std::string& name, ModelWeights* weights);
 
  private:
@@ -76,7 +79,7 @@ class TensorLoader {
   Status MatrixAs(DType dtype, const std::vector<TensorPart>& parts, int32_t n, int32_t k,
                   PackedWeight& out);
   Result<std::vector<RowSource>> FindRows(const std::vector<TensorPart>& parts, int32_t k);
-  // Makes the matrix and packs the sources into it.
+  // Makes the matrix by `make`, and packs the sources into it.
   template <typename Make>
   Status Fill(const std::vector<RowSource>& sources, const Make& make, PackedWeight& out);
   void Pack(const std::vector<RowSource>& sources, PackedWeight& out);

@@ -2,16 +2,16 @@
 
 namespace skein {
 
-// The compute type that is asked for.
+// The requested compute type.
 enum class ComputeChoice {
-  kAuto,  // f32 for f32 files, else bf16; a warning for f16 files
+  kAuto,  // f32 for f32 files, else bf16; with a warning for f16 files
   kBf16,
   kF32,
 };
 
-// The weights that are asked for.
+// The requested form of the weights.
 enum class Quantization {
-  kAuto,  // blocks of a GGUF file and integers of a checkpoint packed, all else in the compute type
+  kAuto,  // packed if the file has blocks (GGUF) or integers; everything else in the compute type
   kNone,  // the compute type
   kInt8,
   kInt4,

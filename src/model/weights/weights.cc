@@ -37,7 +37,7 @@ class WeightsLoader {
           "used");
       config.tie_embeddings = false;
     }
-    // The first walk only checks that every tensor is there, so that a faulty model is refused at
+    // The first walk only checks that every tensor exists, so that a faulty model is refused at
     // once.
     SKEIN_RETURN_IF_ERROR(Walk());
     WarnOfStrangers();

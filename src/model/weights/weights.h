@@ -23,20 +23,21 @@ struct ExpertWeights {
   PackedWeight down;     // [hidden, expert_size]
 };
 
-// The part of a linear layer in place of q, k and v (LinearLayers).
+// The weights that a linear layer has instead of q, k and v (LinearLayers).
 struct LinearWeights {
   PackedWeight in;             // [width, hidden]: q, k, v, z, b, a
-  std::vector<float> conv;     // [kConvWidth, conv_width]: of q, k, v
+  std::vector<float> conv;     // [kConvWidth, conv_width]: for q, k, v
   std::vector<float> a_log;    // [num_v_heads]
   std::vector<float> dt_bias;  // [num_v_heads]
-  std::vector<float> norm;     // [v_dim]: of each head's result
+  std::vector<float> norm;     // [v_dim]: for each head's result
 };
 
 // One layer. A bias or norm that the model lacks is empty.
 //
-// BERT's family normalizes after each residual addition. So its attn_norm is the last norm of the
-// layer's input: that of the embeddings or of the layer before. final_norm is the last layer's.
-// ModernBERT's first layer has the norm of the embeddings as its attn_norm, and no other.
+// BERT's family normalizes after each residual addition. So a layer's attn_norm is the norm that
+// ends its input: that of the embeddings or of the layer before. final_norm ends the last layer. In
+// ModernBERT, attn_norm of the first layer is the norm of the embeddings; this layer has no other
+// norm before attention.
 struct LayerWeights {
   std::vector<float> attn_norm;  // [hidden]
   std::vector<float> attn_norm_bias;
@@ -44,23 +45,23 @@ struct LayerWeights {
   std::vector<float> qkv_bias;
   std::vector<float> q_norm;  // [head_dim], or [num_heads * head_dim]
   std::vector<float> k_norm;  // [head_dim], or [num_kv_heads * head_dim]
-  PackedWeight attn_gate;     // [num_heads * head_dim, hidden]; empty: there is none
-  LinearWeights linear;       // of a linear layer, which has no qkv
+  PackedWeight attn_gate;     // [num_heads * head_dim, hidden]; empty: no gate
+  LinearWeights linear;       // for a linear layer, which has no qkv
   PackedWeight o;             // [hidden, num_heads * head_dim]; linear: [hidden, v_width]
   std::vector<float> o_bias;
-  std::vector<float> post_attn_norm;  // [hidden]: of o's product
+  std::vector<float> post_attn_norm;  // [hidden]: for o's product
   std::vector<float> mlp_norm;        // [hidden]
   std::vector<float> mlp_norm_bias;
-  // [2 * intermediate_padded, hidden]: gate in rows [0, intermediate), up in rows
-  // [intermediate_padded, intermediate_padded + intermediate), zeros between. BERT's family has no
-  // gate: [intermediate_padded, hidden].
+  // [2 * intermediate_padded, hidden]: gate in rows
+  // [0, intermediate), up in rows [intermediate_padded, intermediate_padded + intermediate), zeros
+  // between them. Without a gate (BERT's family): [intermediate_padded, hidden].
   PackedWeight gate_up;
   std::vector<float> gate_up_bias;
   PackedWeight down;  // [hidden, intermediate]
   std::vector<float> down_bias;
-  std::vector<float> post_mlp_norm;  // [hidden]: of down's product
+  std::vector<float> post_mlp_norm;  // [hidden]: for down's product
 
-  // The weights in place of gate_up and down, if the layer is a mixture of experts.
+  // A layer that is a mixture of experts has these weights instead of gate_up and down.
   PackedWeight router;                 // [num_experts, hidden]
   std::vector<ExpertWeights> experts;  // [num_experts]
 };
@@ -73,17 +74,17 @@ struct WeightTypes {
 
   DType compute;   // kF32 or kBf16
   DType matrices;  // the layers' and the output's matrices: `compute`, kInt8, or kBlocks: Q4_0
-  // Matrices that the file has in blocks, or in integers that blocks hold exactly, stay so where
-  // their shapes allow; `matrices` is the type of the others.
+  // If true, matrices that the file has in blocks, or in integers that blocks hold exactly, are
+  // kept as they are if their shapes allow. `matrices` is the type of the other matrices.
   bool keep_blocks = false;
 };
 
-// The head of a decision model, beside its layers and its scorer (ModelWeights::head_dense). The
-// actions' logits are
+// The head of a decision model, apart from its layers and its scorer (ModelWeights::head_dense).
+// The actions' logits are
 //
 //   out · gelu(in · state + in_bias + features · f) + out_bias
 //
-// for the state of the first token and the features f of the options' logits
+// with the state of the first token, and the features f of the options' logits
 // (model/decision_head.h).
 struct DecisionHeadWeights {
   static constexpr int32_t kActionFeatures = 4;
@@ -101,35 +102,37 @@ struct DecisionHeadWeights {
 // The weights of a model in memory. Immutable once loaded.
 struct ModelWeights {
   ModelConfig config;
-  DType dtype = DType::kBf16;  // compute type; also of all other matrices
-  // The layers' matrices and `output`: dtype, or kInt8, or kBlocks if any of them is of blocks.
+  DType dtype = DType::kBf16;  // compute type; also that of all matrices without another type
+  // The type of the layers' matrices and of `output`: dtype, or kInt8, or kBlocks if any of them
+  // has blocks.
   DType matrix_dtype = DType::kBf16;
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;  // [hidden]
   std::vector<float> final_norm_bias;
   PackedWeight output;      // [vocab, hidden]; empty without a language model's head
-  AlignedBuffer embedding;  // [vocab, hidden] in dtype; empty: read from `output`, which is tied
-  const GgufType* embedding_blocks = nullptr;  // the type of the embedding, if not dtype
+  AlignedBuffer embedding;  // [vocab, hidden] in dtype; empty: `output` is tied and used instead
+  const GgufType* embedding_blocks = nullptr;  // the type of the embedding if it is not dtype
 
-  // For an encoder.
+  // For an encoder:
   std::vector<float> positions;  // [max_position, hidden], from first_position on
   std::vector<float> segments;   // [num_segments, hidden]
 
   // For a classifier: out · norm(act(dense · h + dense_bias)) + out_bias.
   PackedWeight head_dense;  // [hidden, hidden]; empty: none
   std::vector<float> head_dense_bias;
-  std::vector<float> head_norm;  // [hidden]; empty: none
+  std::vector<float> head_norm;  // [hidden]; empty: no norm
   std::vector<float> head_norm_bias;
   Activation head_activation = Activation::kNone;
   PackedWeight head_out;  // [num_classes, hidden]
   std::vector<float> head_out_bias;
 
-  // For a decision model, whose scorer is a classifier's head with one output. final_norm is the
-  // scorer's.
+  // For a decision model. Its scorer is a classifier's head with one output; final_norm is the
+  // scorer's norm.
   DecisionHeadWeights decision;
-  CompactHeadWeights compact_head;  // instead of it
+  CompactHeadWeights compact_head;  // instead of `decision`, if the head is compact
 
-  // For an embedding model: the modules after the pooling, in order. LoadWeights leaves it empty.
+  // For an embedding model: the modules after the pooling, in order. LoadWeights leaves the list
+  // empty.
   std::vector<DenseWeights> embedding_dense;
 
   // The size of an embedding.
@@ -141,18 +144,19 @@ struct ModelWeights {
   size_t bytes() const;
 };
 
-// The compute type of a model whose files have `file_dtype`.
+// Chooses the compute type of a model whose files have `file_dtype`.
 DType ChooseComputeType(ComputeChoice choice, DType file_dtype);
 
-// The types of the weights. kInt8 and kInt4 for an encoder or a mixture of experts are
-// kUnsupported.
+// Chooses the types of the weights. Fails with kUnsupported for kInt8 and kInt4 with an encoder or
+// a mixture of experts.
 Result<WeightTypes> ChooseWeightTypes(Quantization choice, DType compute, const ModelConfig& config,
                                       const ModelFiles& files);
 
-// Reads the tensors of a model into the order of the kernels. A tensor that is missing, or whose
-// shape contradicts the config, is kInvalidArgument, with its name and both shapes. All tensors are
-// checked before the first is read. An unused tensor causes a warning, unless it is known to be
-// redundant. Pages of the files are released early: the peak is the packed model and one matrix.
+// Reads the tensors of a model into the layout of the kernels. Fails with kInvalidArgument, naming
+// the tensor and both shapes, if a tensor is missing or its shape contradicts the config. All
+// tensors are checked before the first one is read. An unused tensor causes a warning, unless it is
+// known to be redundant. Pages of the files are released early: the peak of memory is the packed
+// model and one matrix.
 Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& config,
                                  WeightTypes types, ThreadTeam& team, const LoadProgress& progress);
 // Reads the weights from the files of a model directory.

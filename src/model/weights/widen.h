@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// Widens `count` elements at `src`, of any alignment, to f32 at `out`.
+// Widens `count` elements at `src`, at any alignment, to f32 at `out`.
 inline void Widen(const std::byte* src, DType dtype, size_t count, float* out) {
   if (dtype == DType::kF32) {
     std::memcpy(out, src, count * sizeof(float));

@@ -6,8 +6,8 @@
 
 namespace skein {
 
-// The convolution of q, k and v of a linear layer, in place and by chunk; q and k of each head are
-// then scaled to a length of one, q also by 1 / sqrt(k_dim). A ticket is one head.
+// The convolution of q, k and v of a linear layer, in place and by chunk. Then q and k of each head
+// are scaled to a length of one, and q also by 1 / sqrt(k_dim). A ticket is one head.
 class ConvOperator : public Operator {
  public:
   ConvOperator(PassState& pass, int32_t layer);

@@ -5,7 +5,7 @@
 namespace skein {
 
 // The gated delta rule of a linear layer, by chunk: each head's result replaces its v. A ticket is
-// kDeltaCols columns of one head, for all tokens of the chunk one after the other.
+// kDeltaCols columns of one head, for all tokens of the chunk, one after the other.
 class DeltaOperator : public Operator {
  public:
   DeltaOperator(PassState& pass, int32_t layer);

@@ -4,7 +4,7 @@
 
 namespace skein {
 
-// attn = attn * sigmoid(gate), by chunk; the gates [rows, q] lie in the workspace's sums.
+// attn = attn * sigmoid(gate), by chunk. The gates [rows, q] are in the workspace's sums.
 class AttentionGateOperator : public RowOperator {
  public:
   explicit AttentionGateOperator(PassState& pass) : RowOperator(pass) {}

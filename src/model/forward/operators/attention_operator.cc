@@ -53,7 +53,7 @@ const uint32_t* AttentionOperator::FindVisible(const OptionPlaces& places, int32
 }
 
 void AttentionOperator::Run(int32_t ticket) {
-  constexpr int32_t kWords = 8 << 10;  // of visible keys, of the tokens of a call
+  constexpr int32_t kWords = 8 << 10;  // bits of the visible keys, for the tokens of a call
   const ModelConfig& c = pass_.config();
   const AttentionTile& tile = tiles_.tiles()[ticket % tiles_.tiles().size()];
   const Heads heads = HeadsOf(ticket);

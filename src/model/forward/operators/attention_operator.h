@@ -7,10 +7,10 @@
 
 namespace skein {
 
-// attn = softmax(q · K^T * scale) · V. A ticket is one tile of rows for the query heads of one KV
-// head. Every token sees the keys up to its own position, in a bidirectional model those of the
-// whole row; in local layers the ones of these that lie near it. Options that are read side by side
-// do not see each other.
+// attn = softmax(q · K^T * scale) · V. A ticket is one tile of rows, for the query heads of one KV
+// head. Every token attends to the keys up to its own position; in a bidirectional model, to those
+// of the whole row; in local layers, only to those of these keys that are near. Options that are
+// read side by side do not attend to each other.
 class AttentionOperator : public Operator {
  public:
   AttentionOperator(PassState& pass, int32_t layer);
@@ -20,7 +20,8 @@ class AttentionOperator : public Operator {
   void Run(int32_t ticket) override;
 
  private:
-  // Query heads [first, end) of one KV head: all of its group, or kMaxQueryRows of a larger one.
+  // Query heads [first, end) of one KV head: all heads of its group, or kMaxQueryRows heads of a
+  // larger group.
   struct Heads {
     int32_t kv_head, first, end;
   };
@@ -39,7 +40,7 @@ class AttentionOperator : public Operator {
   AttentionTiles& tiles_;
   const int32_t group_;  // query heads of one KV head
   const float scale_;
-  const bool hides_options_;  // a head's layers see all tokens
+  const bool hides_options_;  // false in the layers of a head, which attend to all tokens
 };
 
 }  // namespace skein

@@ -8,8 +8,8 @@ namespace skein {
 
 struct BranchSpec {
   std::string_view name;
-  const std::vector<float>& norm;  // [hidden]; empty: none
-  float* ForwardWorkspace::*x;     // the residual before: rows of the batch
+  const std::vector<float>& norm;  // [hidden]; empty: no norm
+  float* ForwardWorkspace::*x;     // the residual before the addition: rows of the batch
 };
 
 // x_out = x + scale * norm(sums), by chunk: adds the result of attention or of the MLP to the

@@ -17,13 +17,13 @@ int32_t CollectOperator::Copy::num_tickets() const {
 int32_t CollectOperator::Begin(OperatorRange range) {
   const ForwardWorkspace& w = pass_.workspace;
   if (what_ == What::kQkv) {
-    // Whole tiles, for q may lie in tiles.
+    // Copies whole tiles, since q may be in tiles.
     const size_t q_rows = size_t(CeilDiv(range.count, kRowTileRows)) * kRowTileRows;
     copies_[0] = {w.q_out, w.q, q_rows * pass_.q_width() * pass_.t};
     copies_[1] = {w.own_kv_out, w.own_kv,
                   pass_.layout.num_own_blocks() * pass_.context.kv_layout.block_bytes()};
   } else {
-    // EndLayer makes the memory of q the residual stream.
+    // EndLayer turns the memory of q into the residual stream.
     copies_[0] = {w.x_out, w.q, size_t(range.count) * pass_.config().hidden_size * sizeof(float)};
   }
   return copies_[0].num_tickets() + copies_[1].num_tickets();

@@ -7,8 +7,8 @@
 
 namespace skein {
 
-// Copies the outputs of a layer's chunks together (ChunkOutputs::kCollected, which exists for
-// comparison): q and the rows' own keys and values, or the residual stream.
+// Copies the outputs of a layer's chunks into one place: q and the rows' own keys and values, or
+// the residual stream. Used with ChunkOutputs::kCollected, which exists for comparison.
 class CollectOperator : public Operator {
  public:
   enum class What : uint8_t { kQkv, kResidual };

@@ -4,7 +4,7 @@
 
 namespace skein {
 
-// x = embedding rows of the tokens, times the model's scale.
+// x = the embedding rows of the tokens, times the model's scale.
 class EmbedOperator : public RowOperator {
  public:
   explicit EmbedOperator(PassState& pass);

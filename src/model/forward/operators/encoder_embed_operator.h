@@ -4,7 +4,7 @@
 
 namespace skein {
 
-// x = (word + segment) + position, for BERT's family. Its norm is the first layer's attn_norm.
+// x = (word + segment) + position, for BERT's family. The norm of x is the first layer's attn_norm.
 class EncoderEmbedOperator : public RowOperator {
  public:
   explicit EncoderEmbedOperator(PassState& pass) : RowOperator(pass) {}

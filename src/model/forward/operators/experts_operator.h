@@ -20,8 +20,8 @@ inline constexpr std::array kExpertStages = {ExpertStage::kRoute, ExpertStage::k
                                              ExpertStage::kGateUp, ExpertStage::kDown,
                                              ExpertStage::kSum};
 
-// One stage of the mixture of experts that a layer has in place of an MLP (docs/numerics.md,
-// "Experts"), by chunk. Stages share PassState::expert_routes and the cuts of the products.
+// One stage of a mixture of experts, which a layer has instead of an MLP (docs/numerics.md,
+// "Experts"), by chunk. The stages share PassState::expert_routes and the cuts of the products.
 class ExpertsOperator : public Operator {
  public:
   ExpertsOperator(PassState& pass, const LayerWeights& layer, ExpertStage stage)
@@ -32,7 +32,7 @@ class ExpertsOperator : public Operator {
   void Run(int32_t ticket) override;
 
  private:
-  // Gives slots to the chosen experts' tokens and cuts the products.
+  // Assigns slots to tokens at their chosen experts, and cuts the products.
   void Group();
   void Route(int32_t begin, int32_t end);
   void Gather(int32_t begin, int32_t end);

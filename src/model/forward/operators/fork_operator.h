@@ -6,7 +6,7 @@
 
 namespace skein {
 
-// Rows that begin inside a block of their parent take over its keys and values: a ticket for each.
+// Copies keys and values for rows that begin inside a block of their parent. A ticket is one row.
 class ForkOperator : public Operator {
  public:
   ForkOperator(PassState& pass, int32_t layer) : pass_(pass), blocks_(pass, layer) {}

@@ -61,12 +61,12 @@ void GateUpOperator::RunFused(const Part& part) {
   pass_.kernels().Gemm(call);
 }
 
-// The bits of rows without an adapter are those of RunFused: a sum does not depend on the cut, and
-// the functions are those that the fused product applies.
+// Rows without an adapter get the same bits as by RunFused: a sum does not depend on the cut, and
+// the functions are those of the fused product.
 void GateUpOperator::RunWithAdapters(const Part& part) {
   constexpr int32_t kCols = 256;                   // whole panels, and whole pieces of a row
   constexpr int32_t kRows = 4 * kRowTileRows;      // whole tiles
-  constexpr int64_t kStride = kCols + kPanelCols;  // rows begin on different lines of the cache
+  constexpr int64_t kStride = kCols + kPanelCols;  // rows begin on different cache lines
   alignas(64) float gate[kRows * kStride];
   alignas(64) float up[kRows * kStride];
   for (int32_t row = part.row; row < part.row + part.m; row += kRows) {
@@ -89,7 +89,7 @@ void GateUpOperator::Sums(const Part& part, int32_t up_begin, float* out, int64_
   pass_.AddLora(LoraProduct::kGateUp, index_, range_.first, part.row, call);
 }
 
-// Piece by piece, since the pieces of a row in tiles are apart.
+// Stores piece by piece, since the pieces of a row in tiles are not adjacent.
 void GateUpOperator::StoreAct(const Part& part, float* gate, const float* up, int64_t ld) const {
   const Activation activation = pass_.config().activation;
   const DType dtype = pass_.weights().dtype;

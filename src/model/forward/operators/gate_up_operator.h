@@ -6,8 +6,8 @@
 namespace skein {
 
 // act = activation(h · Wgate^T + b) * (h · Wup^T + b), by chunk: the first half of an MLP with a
-// gate.
-// Tickets that adapters change keep both sums in the thread's cache until the changes are added.
+// gate. If adapters change the rows of a ticket, both sums stay in the thread's cache until the
+// changes are added.
 class GateUpOperator : public Operator {
  public:
   GateUpOperator(PassState& pass, int32_t layer);
@@ -23,13 +23,14 @@ class GateUpOperator : public Operator {
   };
   // Whether an adapter changes a row of the part.
   bool HasAdapters(const Part& part) const;
-  // The product's columns of gate (up_begin 0) or up for a part; the output is open.
+  // The product with the columns of gate (up_begin 0) or of up, for a part. The caller sets the
+  // output.
   GemmCall CallOn(const Part& part, int32_t up_begin) const;
   void RunFused(const Part& part);
   void RunWithAdapters(const Part& part);
-  // The sums of gate (up_begin 0) or up, with the adapters' changes, to out [m, ldo].
+  // Writes the sums of gate (up_begin 0) or of up, with the adapters' changes, to out [m, ldo].
   void Sums(const Part& part, int32_t up_begin, float* out, int64_t ldo) const;
-  // act of a part from those sums; those of gate are overwritten.
+  // Computes act of a part from these sums, and overwrites those of gate.
   void StoreAct(const Part& part, float* gate, const float* up, int64_t ld) const;
 
   PassState& pass_;

@@ -13,7 +13,7 @@ constexpr size_t kGatherTicketBytes = size_t{1} << 20;
 int32_t GatherOperator::Begin(OperatorRange) {
   pass_.layout.KeepOutputTokens();
   const int32_t n = pass_.layout.num_active();
-  // No tickets where every active row lies where it belongs.
+  // No tickets are needed if every active row is in its place already.
   if (n == 0 || pass_.layout.TokenAt(n - 1) == n - 1) return num_tickets_ = 0;
   const size_t row_bytes = pass_.config().hidden_size * sizeof(float) + pass_.q_width() * pass_.t;
   const auto wide =
@@ -21,8 +21,8 @@ int32_t GatherOperator::Begin(OperatorRange) {
   return num_tickets_ = std::min(wide, CeilDiv(pass_.q_width(), kRowPiece));
 }
 
-// A ticket moves some columns of all rows, from the first row on. Every row is then read before it
-// is overwritten, and no two tickets touch the same column.
+// A ticket moves some columns of all rows, beginning with the first row. So every row is read
+// before it is overwritten, and no two tickets touch the same column.
 void GatherOperator::Run(int32_t ticket) {
   // The ticket's share of n columns or pieces: [begin_of(n), end_of(n)).
   const auto begin_of = [&](int64_t n) { return static_cast<int32_t>(n * ticket / num_tickets_); };

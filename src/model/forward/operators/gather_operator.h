@@ -5,10 +5,10 @@
 
 namespace skein {
 
-// In the last layer, after its keys and values are stored: only the output tokens stay active
-// (BatchLayout). Attention, its output product and the MLP skip all others, since no output is read
-// from them. The rows of q and x of the output tokens move to the front, in order. Each keeps its
-// position, sequence and block table, so no bit of it changes.
+// Runs in the last layer, after its keys and values are stored. Only the output tokens stay active
+// (BatchLayout). Attention, its output product and the MLP skip all other tokens, since no output
+// is read from them. The rows of q and x of the output tokens move to the front, in order. Each row
+// keeps its position, sequence and block table, so none of its bits changes.
 class GatherOperator : public Operator {
  public:
   explicit GatherOperator(PassState& pass) : pass_(pass) {}

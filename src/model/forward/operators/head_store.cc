@@ -63,7 +63,7 @@ void HeadStore::StoreToken(const RowSpan& span, int32_t token, const Bounds& col
   const int32_t kv_begin = std::max(cols.begin, q_width);
   for (int32_t col = kv_begin; col < cols.end; col += c.head_dim) {
     alignas(64) std::byte rounded[kMaxHeadDim * sizeof(float)];
-    const int32_t head = (col - q_width) / c.head_dim;  // of k, then of v
+    const int32_t head = (col - q_width) / c.head_dim;  // head of k, then of v
     call.x = x + (col - cols.begin);
     if (head < c.num_kv_heads) {
       call.out = rounded;

@@ -5,8 +5,8 @@
 
 namespace skein {
 
-// Takes the finished sums of q, k and v of one layer: q and k are normed by head and rotated; q is
-// rounded into the workspace, k and v into the KV cache.
+// Takes the finished sums of q, k and v of one layer. The heads of q and k are normed and rotated.
+// q is rounded into the workspace; k and v are rounded into the KV cache.
 class HeadStore {
  public:
   HeadStore(PassState& pass, int32_t layer);
@@ -15,7 +15,7 @@ class HeadStore {
     int32_t begin, end;
   };
   // Stores rows [rows.begin, rows.end) of a range that begins with active token `first`, at columns
-  // `cols` of q, k and v: whole heads. x: their sums, from the first of these columns on, with row
+  // `cols` of q, k and v: whole heads. x: the sums from the first of these columns on, with row
   // stride ld. Threads may store different rows or columns at the same time.
   void Store(const Bounds& rows, const Bounds& cols, int32_t first, const float* x,
              int64_t ld) const;
@@ -27,7 +27,7 @@ class HeadStore {
   const LayerWeights& layer_;
   const RopeAngles* const rope_;  // null: positions are not rotated
   const int32_t rotary_dim_;
-  const bool norms_;  // each head of q and k
+  const bool norms_;  // whether each head of q and k is normed
   const KvBlocks blocks_;
 };
 

@@ -12,22 +12,22 @@ enum class LinearOutput : uint8_t {
   kResidual,     // x_out += product, rows of the batch
   kBranch,       // sums = product, rows of the range
   kQkv,          // sums = product, rows of the range
-  kSums,         // sums = product, rows of the range, whatever its width
+  kSums,         // sums = product, rows of the range, of any width
   kOutputs,      // the outputs of the chunk = product
 };
 
 struct LinearSpec {
   std::string_view name;
   const PackedWeight& weight;      // [n, k]
-  const std::vector<float>* bias;  // [n]; null or empty: none
+  const std::vector<float>* bias;  // [n]; null or empty: no bias
   Operand in;                      // [rows, k]
   LinearOutput output = LinearOutput::kResidual;
-  int32_t layer = -1;  // an adapter may change the product of a layer; -1: of none
+  int32_t layer = -1;  // the layer, if an adapter may change its product; else -1
   LoraProduct product = LoraProduct::kOutput;
-  float divisor = 1;  // of outputs
+  float divisor = 1;  // for kOutputs
 };
 
-// A product with a weight matrix, plus its bias and the change of its rows' adapters.
+// A product with a weight matrix, plus its bias and the changes of the rows' adapters.
 class LinearOperator : public Operator {
  public:
   LinearOperator(PassState& pass, const LinearSpec& spec);
@@ -37,10 +37,10 @@ class LinearOperator : public Operator {
   void Run(int32_t ticket) override;
 
  private:
-  // Copies the ticket's part of x to x_out, unless the two are one.
+  // Copies the ticket's part of x to x_out, unless the two are the same.
   void CopyResidual(int32_t ticket) const;
   const float* bias() const;
-  // The place of row 0 of the range.
+  // The address of row 0 of the range.
   struct Target {
     float* out;
     int64_t ldo;

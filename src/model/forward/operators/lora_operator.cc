@@ -6,7 +6,7 @@
 namespace skein {
 namespace {
 
-// The rows of a ticket: whole tiles, since a product in tiles begins at the first row of one.
+// The rows of a ticket are whole tiles, since a product in tiles begins at the first row of a tile.
 constexpr int32_t kRows = kRowTileRows;
 
 }  // namespace
@@ -16,8 +16,8 @@ int32_t LoraOperator::Begin(OperatorRange range) {
   return pass_.layout.has_adapters() ? CeilDiv(range.count, kRows) : 0;
 }
 
-// Each pair among the rows multiplies all of them, since a tile cannot be cut. The rows of the
-// pair's adapter are kept.
+// Multiplies all rows of the ticket by each pair among them, since a tile cannot be cut. Only the
+// products of rows with the pair's adapter are stored.
 void LoraOperator::Run(int32_t ticket) {
   const int32_t begin = ticket * kRows, num_rows = std::min(kRows, range_.count - begin);
   std::array<const LoraPair*, kRows> pairs = {};

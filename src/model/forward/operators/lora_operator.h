@@ -9,10 +9,10 @@
 namespace skein {
 
 // lora = in · a^T, by chunk, for rows with an adapter: the first half of the adapters' change of a
-// product (LoraPair). No tickets where no row has one.
+// product (LoraPair). There are no tickets if no row has an adapter.
 class LoraOperator : public Operator {
  public:
-  // in: the product's input rows in the compute type.
+  // in: the input rows of the changed product, in the compute type.
   LoraOperator(PassState& pass, std::string_view name, LoraProduct product, int32_t layer,
                const Operand& in)
       : pass_(pass), name_(name), product_(product), layer_(layer), in_(in) {}
@@ -22,8 +22,10 @@ class LoraOperator : public Operator {
   void Run(int32_t ticket) override;
 
  private:
-  // Rows [begin, begin + pairs.size()) of the range times pair.a; kept for the rows whose pair it
-  // is.
+  // Multiplies rows
+  // [begin, begin + pairs.size()) of the operator's range by pair.a. Stores only the products of
+  // the rows that use this pair: pairs[i]
+  // == &pair.
   void Multiply(const LoraPair& pair, int32_t begin, std::span<const LoraPair* const> pairs);
 
   PassState& pass_;

@@ -11,18 +11,18 @@ namespace skein {
 struct NormSpec {
   std::string_view name;
   const std::vector<float>& weight;  // [hidden]; empty: h = x
-  const std::vector<float>& bias;    // [hidden]; empty without LayerNorm
+  const std::vector<float>& bias;    // [hidden]; empty for RMSNorm
   float* ForwardWorkspace::*x;       // rows of the batch
-  bool replaces_x = false;           // whether the normed row is the new residual; LayerNorm alone
-  float eps = 0;                     // of LayerNorm
-  // The layer whose KV blocks are zeroed where they begin among the rows of a ticket.
+  bool replaces_x = false;           // LayerNorm only: the normed row becomes the new residual
+  float eps = 0;                     // for LayerNorm
+  // A layer whose new KV blocks are zeroed, if they begin among the rows of a ticket.
   std::optional<int32_t> zeroes_layer = {};
-  // [types, hidden]: what the normed row gets added, by its row's type of question. Null: nothing.
-  // All tokens are active then.
+  // [types, hidden]: the row for the type of question is added to the normed row. Null: nothing is
+  // added. With an embedding, all tokens are active.
   const std::vector<float>* type_embedding = nullptr;
 };
 
-// h = norm(x), by chunk; with int8 weights also the int8 rows.
+// h = norm(x), by chunk. With int8 weights, the int8 rows are written, too.
 class NormOperator : public RowOperator {
  public:
   NormOperator(PassState& pass, const NormSpec& spec);
@@ -32,9 +32,9 @@ class NormOperator : public RowOperator {
  private:
   void RunRows(int32_t begin, int32_t end) override;
 
-  // One row x [hidden] to `out`, a row of h.
+  // Writes the norm of one row x [hidden] to `out`, a row of h.
   void NormRow(float* x, int32_t active, std::byte* out) const;
-  // Adds the embedding of its type to the normed row of a token.
+  // Adds the embedding of the question's type to the normed row of a token.
   void AddType(int32_t token, float* x) const;
 
   const NormSpec spec_;

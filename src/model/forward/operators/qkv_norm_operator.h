@@ -5,8 +5,8 @@
 
 namespace skein {
 
-// For a model whose norms of q and k span their heads (OLMo 2): norms the rows of the product for
-// q, k and v, by chunk, and stores them.
+// For a model in which the norms of q and k span all heads (OLMo 2). Norms the rows of the product
+// for q, k and v, by chunk, and stores them.
 class QkvNormOperator : public RowOperator {
  public:
   QkvNormOperator(PassState& pass, int32_t layer);

@@ -7,10 +7,10 @@
 namespace skein {
 namespace {
 
-constexpr int32_t kSums = 48 << 10;  // few, since products have more on the same stack
+constexpr int32_t kSums = 48 << 10;  // a small number, since products use more of the same stack
 constexpr int32_t kRowUnit = 32;
 
-// How the sums of a ticket are split into parts that fit kSums: whole heads and whole panels.
+// The size of the parts of a ticket whose sums fit kSums: whole heads and whole panels.
 struct PartSize {
   int32_t rows = 0;
   int32_t cols = 0;
@@ -19,8 +19,8 @@ struct PartSize {
 PartSize PartSizeOf(int32_t ticket_rows, int32_t head_dim) {
   const int32_t unit = std::lcm(head_dim, kPanelCols);
   static_assert(kSums / (kMaxHeadDim * kPanelCols / 2) >= kRowTileRows);  // the widest unit
-  // A row of sums is one panel longer than its columns: rows then begin on different lines of the
-  // cache.
+  // A row of sums is one panel longer than its columns, so that rows begin on different cache
+  // lines.
   const int32_t row_unit = unit + kPanelCols > kSums / kRowUnit ? kRowTileRows : kRowUnit;
   const int32_t rows = std::min(ticket_rows, kSums / (unit + kPanelCols) / row_unit * row_unit);
   return {rows, (kSums / rows - kPanelCols) / unit * unit};

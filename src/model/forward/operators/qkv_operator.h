@@ -6,7 +6,7 @@
 
 namespace skein {
 
-// h · Wqkv^T + b, by chunk; q and k are normed and rotated; q is rounded, k and v are stored in the
+// h · Wqkv^T + b, by chunk. q and k are normed and rotated. q is rounded; k and v are stored in the
 // KV cache. The sums stay in the thread's cache until their heads are stored.
 class QkvOperator : public Operator {
  public:

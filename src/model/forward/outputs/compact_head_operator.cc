@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-constexpr float kEps = 1e-5f;  // of the LayerNorms
+constexpr float kEps = 1e-5f;  // epsilon of the LayerNorms
 constexpr int64_t kQkvFactor = 3, kMlpWidthFactor = 4, kProjections = 2;
 constexpr std::string_view kStageNames[] = {
     "head_read",       "head_in",      "head_input_norm", "head_attn_norm",
@@ -176,7 +176,7 @@ void CompactHeadOperator::RunNorm(const LayerNormWeights& norm, const float* fro
                             DType::kF32);
 }
 
-// The row of the type is not read: its product is not used.
+// Reads the states of a question. The row of the type stays 0, since its product is not used.
 void CompactHeadOperator::Read(const Question& question, int32_t slot) {
   const int32_t hidden = pass_.config().hidden_size;
   float* const to = Row(pass_.workspace.compact.states, question.first + slot, hidden);

@@ -11,10 +11,11 @@
 
 namespace skein {
 
-// The steps of a compact head (model/weights/compact_head_weights.h), in their order. Those from
-// kAttnNorm to kDown are of a layer. A pointer head has kRead, kSummary, kOption and kScore.
+// The steps of a compact head (model/weights/compact_head_weights.h), in their order. The steps
+// from kAttnNorm to kDown belong to a layer. A pointer head has only kRead, kSummary, kOption and
+// kScore.
 enum class CompactStage : uint8_t {
-  kRead,  // the normed states of markers and summary, rounded to bf16 as their trainer does
+  kRead,  // the normed states of markers and summary, rounded to bf16 as in training
   kIn,
   kInputNorm,
   kAttnNorm,
@@ -32,14 +33,14 @@ enum class CompactStage : uint8_t {
   kScore,
 };
 
-// One step over a chunk of questions. Each has the rows type, options, summary:
+// One step over a chunk of questions. Each question has the rows type, options, summary:
 //
 //   | type, option 0, option 1, ..., summary | type, option 0, ... | ...
 //
 // No bit of a question depends on the others.
 class CompactHeadOperator : public Operator {
  public:
-  // `layer`: of the head, for the stages of a layer.
+  // `layer`: the layer of the head, for the stages of a layer.
   CompactHeadOperator(PassState& pass, CompactStage stage, int32_t layer = 0);
 
   std::string_view name() const override;
@@ -47,12 +48,12 @@ class CompactHeadOperator : public Operator {
   void Run(int32_t ticket) override;
 
  private:
-  // One question's rows [first, first + count) and the first of its KV blocks.
+  // One question's rows [first, first + count), and the first of its KV blocks.
   struct Question {
-    int32_t index = 0;  // of ForwardBatch::decided_rows
+    int32_t index = 0;  // index into ForwardBatch::decided_rows
     int32_t first = 0, count = 0, first_block = 0;
   };
-  // A product of all rows.
+  // A product with all rows.
   struct Product {
     const BiasedWeight* weight = nullptr;
     const float* in = nullptr;

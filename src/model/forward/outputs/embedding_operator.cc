@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-constexpr int32_t kMeanCols = 128;  // of a ticket, over all tokens of a row
+constexpr int32_t kMeanCols = 128;  // columns of a ticket, which adds all tokens of a row
 
 }  // namespace
 
@@ -85,7 +85,7 @@ void EmbeddingOperator::Run(int32_t ticket) {
   if (kind_ == OutputKind::kEmbedding) Dense(ticket);
 }
 
-// In place: no later operator reads the residual stream of these tokens.
+// Norms in place: no later operator reads the residual stream of these tokens.
 void EmbeddingOperator::Norm(const RowSpan& span) {
   for (int32_t token = span.first; token < span.first + span.count; ++token) {
     const int64_t active = pass_.layout.ActiveIndex(token);
@@ -94,7 +94,7 @@ void EmbeddingOperator::Norm(const RowSpan& span) {
   }
 }
 
-// Columns [begin, end) of output i.
+// Writes the mean of columns [begin, end) of output i.
 void EmbeddingOperator::Mean(int32_t i, int32_t begin, int32_t end) {
   const int32_t hidden = pass_.config().hidden_size;
   const ForwardRow& row = pass_.batch.rows[RowOf(i)];

@@ -7,8 +7,8 @@
 
 namespace skein {
 
-// The last layer's output at a token of the batch, normalized, to `out` [hidden] of `dtype`. The
-// token is active.
+// Writes the last layer's output at a token of the batch, normalized, to `out` [hidden] of `dtype`.
+// REQUIRES: the token is active.
 void FinalNormRow(const PassState& pass, int32_t token, void* out, DType dtype);
 
 }  // namespace skein

@@ -5,7 +5,7 @@ namespace skein {
 void HeadOperator::RunRows(int32_t begin, int32_t end) {
   const ModelWeights& w = pass_.weights();
   const int32_t hidden = w.config.hidden_size;
-  // The sums lie where the outputs will: those are not computed yet.
+  // The sums use the memory of the outputs, which are computed later.
   GemmCall call = pass_.CallOn(w.head_dense, {&ForwardWorkspace::logit_h, hidden}, 0, begin);
   call.m = end - begin;
   call.n_end = w.head_dense.n();

@@ -5,7 +5,7 @@
 namespace skein {
 
 // h = norm(activation(Wdense · h + b)) for a chunk of classes: the first layer of a classifier's
-// head. Not every head has the norm.
+// head. Some heads have no norm.
 class HeadOperator : public RowOperator {
  public:
   explicit HeadOperator(PassState& pass) : RowOperator(pass) {}

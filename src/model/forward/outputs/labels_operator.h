@@ -8,8 +8,8 @@
 
 namespace skein {
 
-// A few logits of each output: the panels of the output matrix that hold the labels' rows.
-// Neighbours with the same labels share their products.
+// A few logits of each output, from the panels of the output matrix that hold the labels' rows.
+// Adjacent outputs with the same labels share their products.
 class LabelsOperator : public Operator {
  public:
   explicit LabelsOperator(PassState& pass) : pass_(pass) {}
@@ -19,18 +19,18 @@ class LabelsOperator : public Operator {
   void Run(int32_t ticket) override;
 
  private:
-  // Outputs of the chunk with the same labels, and some of the panels of those.
+  // Outputs of the chunk with the same labels, and some of the panels with these labels.
   struct Ticket {
     int32_t first_output = 0;
     int32_t num_outputs = 0;
-    int32_t first_panel = 0;  // in panels_
+    int32_t first_panel = 0;  // index in panels_
     int32_t num_panels = 0;
   };
   void AddTickets(int32_t first_output, int32_t num_outputs, std::span<const int32_t> labels);
 
   PassState& pass_;
   std::vector<Ticket> tickets_;
-  std::vector<int32_t> panels_;  // ascending and distinct for equal outputs
+  std::vector<int32_t> panels_;  // ascending and distinct for outputs with equal labels
 };
 
 }  // namespace skein

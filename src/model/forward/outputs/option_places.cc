@@ -8,7 +8,7 @@ namespace {
 
 constexpr int32_t kVisibleWordBits = 32;
 
-// Sets bits of a row of words, ascending, and sees where the runs of them begin and end.
+// Sets bits in an array of words, ascending, and counts the runs of set bits.
 class BitRuns {
  public:
   BitRuns(uint32_t* words, int32_t num_bits) : words_(words) {
@@ -68,7 +68,7 @@ bool OptionPlaces::FindVisible(int32_t place, bool bidirectional, const LocalLay
     highest = int64_t{position} + local->after;
   }
   BitRuns runs(visible, num_tokens_);
-  // The places [begin, stop), whose positions begin at `at`.
+  // Shows the places [begin, stop), whose positions begin at `at`.
   const auto see = [&](int32_t begin, int32_t stop, int32_t at) {
     const int64_t from = begin + std::max<int64_t>(lowest - at, 0);
     const int64_t to = std::min<int64_t>(begin + (highest - at) + 1, std::min(stop, last));
@@ -82,7 +82,7 @@ bool OptionPlaces::FindVisible(int32_t place, bool bidirectional, const LocalLay
     if (own >= 0) {
       see(bounds_[own], bounds_[own + 1], start);
     } else if (local == nullptr) {
-      see(start, bounds_.back(), start);  // all of them: no position is too far
+      see(start, bounds_.back(), start);  // all of them: no position is too far away
     } else {
       for (size_t i = 0; i + 1 < bounds_.size(); ++i) see(bounds_[i], bounds_[i + 1], start);
     }

@@ -5,8 +5,8 @@
 
 namespace skein {
 
-// h = norm(x) for the tokens of a chunk of logits, labels, classes or markers; with int8 weights
-// also the int8 rows. The actions' h is x itself.
+// h = norm(x) for the tokens of a chunk of logits, labels, classes or markers. With int8 weights,
+// the int8 rows are written, too. For actions, h is x itself.
 class OutputNormOperator : public RowOperator {
  public:
   OutputNormOperator(PassState& pass, OutputKind kind) : RowOperator(pass), kind_(kind) {}
