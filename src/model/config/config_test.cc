@@ -62,7 +62,7 @@ class ConfigTest : public ::testing::Test {
   std::filesystem::path dir_;
 };
 
-// The relevant fields, as the published files of each family spell them.
+// The relevant fields, in the spelling of the published files of each family.
 constexpr char kLlama31[] = R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false,
   "bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009], "hidden_act": "silu",
   "hidden_size": 4096, "intermediate_size": 14336, "max_position_embeddings": 131072,
@@ -104,7 +104,7 @@ constexpr char kQwen3Moe[] = R"({"architectures": ["Qwen3MoeForCausalLM"], "atte
   "sliding_window": null, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
   "use_sliding_window": false, "vocab_size": 151936})";
 
-// `text` with the first occurrence of `from` (which must exist) replaced.
+// Returns `text` with the first occurrence of `from` replaced by `to`. `from` must occur.
 std::string Edit(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
@@ -249,10 +249,10 @@ TEST_F(ConfigTest, DTypes) {
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
   EXPECT_THAT(status.message(), HasSubstr("float8_e4m3fn"));
   EXPECT_EQ(Load(Edit(kQwen3, R"("torch_dtype": "bfloat16", )", "")).status().code(),
-            StatusCode::kNotFound);  // no weights that could tell
+            StatusCode::kNotFound);  // there are no weights that state a dtype
 }
 
-// Values that stand for nothing, as transformers reads them.
+// Empty values count as absent, as in transformers.
 TEST_F(ConfigTest, EmptyValuesAreAbsent) {
   const std::string empty =
       Edit(kQwen3, R"("rope_scaling": null)", R"("rope_scaling": {}, "quantization_config": {})");
@@ -261,7 +261,7 @@ TEST_F(ConfigTest, EmptyValuesAreAbsent) {
                                      R"("eos_token_id": [-1, 3])"));
   EXPECT_FALSE(none.bos_token_id.has_value());
   EXPECT_THAT(none.eos_token_ids, ElementsAre(3));
-  // The weights tell, and there are none here.
+  // The dtype is that of the weights, and there are no weights here.
   EXPECT_EQ(Load(Edit(kQwen3, "bfloat16", "auto")).status().code(), StatusCode::kNotFound);
 }
 
@@ -272,7 +272,7 @@ TEST_F(ConfigTest, SlidingWindows) {
   EXPECT_EQ(mistral.local.before, 4095);
   EXPECT_EQ(mistral.local.after, 0);
   EXPECT_EQ(mistral.local.rope.theta, 1e6);
-  // A window that hides nothing is none.
+  // A window that hides no key is ignored.
   EXPECT_FALSE(Good(Edit(kMistral03, window, R"("sliding_window": 32768)")).has_local_layers());
   EXPECT_EQ(Load(Edit(kMistral03, window, R"("sliding_window": 0)")).status().param(),
             "sliding_window");
@@ -294,7 +294,7 @@ TEST_F(ConfigTest, SlidingWindows) {
       Good(Edit(Edit(layers, R"("use_sliding_window": false)", R"("use_sliding_window": true)"),
                 R"("sliding_window": null)", R"("sliding_window": 4096)"));
   EXPECT_THAT(typed.local.layers, ElementsAre(false, true));
-  // In a mixture of experts all layers have the window.
+  // In a mixture of experts, all layers have the window.
   const ModelConfig mixture =
       Good(Edit(Edit(kQwen3Moe, R"("use_sliding_window": false)", R"("use_sliding_window": true)"),
                 R"("sliding_window": null)", R"("sliding_window": 4096)"));
@@ -303,7 +303,7 @@ TEST_F(ConfigTest, SlidingWindows) {
               HasSubstr("linear_attention"));
 }
 
-// Every kind of refusal: the change, the code, and the field that the error names.
+// Every kind of refusal: the change of the config, the code, and the field that the error names.
 TEST_F(ConfigTest, Refusals) {
   using Code = StatusCode;
   ExpectRefused({
@@ -382,11 +382,11 @@ TEST_F(ConfigTest, RewardModelsHaveOneOutput) {
   EXPECT_TRUE(reward.decoder.reward_mlp);
   EXPECT_EQ(reward.num_classes, 1) << "although its config has two labels";
   EXPECT_EQ(reward.ArchitectureName(), "Qwen2ForRewardModel");
-  // Two layers in place of one; one row of outputs in place of two.
+  // The head has two layers instead of one, and one row of outputs instead of two.
   EXPECT_EQ(reward.NumParameters(), plain.NumParameters() - 2 * 64 + 64 * 64 + 64 + 64 + 1);
 }
 
-// Damaged configs are refused or make sense; none crashes the process.
+// A damaged config is refused or has sensible values; none crashes the process.
 TEST(ConfigDamage, SurvivesRandomDamage) {
   const uint32_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -420,8 +420,8 @@ TEST_F(ConfigTest, BrokenGenerationConfigIsAnError) {
   EXPECT_THAT(Load(kQwen3).status().message(), HasSubstr("generation_config.json"));
 }
 
-// transformers writes such a number for "no limit": here in a member that is not read, and in
-// members that are.
+// transformers writes this number for "no limit". The test has it in a member that is not read, and
+// in members that are read.
 TEST_F(ConfigTest, NumbersBeyond64Bits) {
   const std::string huge = "1000000000000000019884624838656";
   std::string config = kQwen3;

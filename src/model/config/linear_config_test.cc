@@ -1,4 +1,5 @@
-// Configs with linear layers: what is read, what is taken for granted, what is refused by name.
+// Configs with linear layers: the members that are read, the defaults, and the values that are
+// refused by name.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +30,7 @@ ModelConfig ReadLinearModel(const nlohmann::json& json) {
   return ParseModelConfig(json.dump()).value();
 }
 
-// The member that the refusal names.
+// The member that the refusal names; "nothing" if there is no refusal.
 std::string RefusedMember(const nlohmann::json& json, StatusCode code = StatusCode::kUnsupported) {
   const Result<ModelConfig> config = ParseModelConfig(json.dump());
   if (config.ok()) return "nothing";

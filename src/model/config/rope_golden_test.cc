@@ -1,4 +1,5 @@
-// Rope tables, made from the text of a config, against those of transformers' ROPE_INIT_FUNCTIONS.
+// Rope tables made from the text of a config, compared with those of transformers'
+// ROPE_INIT_FUNCTIONS.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 // Both sides compute in f64: a power, a logarithm and a dozen products, each within an ulp or two.
-// The exponent of the power is rounded first, which costs another |ln theta| <= 14 ulp.
+// The exponent of the power is rounded before, which adds up to |ln theta| <= 14 ulp.
 constexpr double kRelativeError = 64 * 0x1p-53;
 
 Result<ModelConfig> ConfigWithRope(const Json& golden) {

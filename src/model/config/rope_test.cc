@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-// The definitions written out pair by pair, with angles as wavelengths.
+// The definitions, written out pair by pair, with wavelengths in place of angles.
 constexpr double kPi = 3.14159265358979323846;
 
 RopeConfig Base(RopeType type, double theta) {
@@ -69,8 +69,8 @@ RopeConfig Yarn() {
   return rope;
 }
 
-// Qwen3 with its documented yarn setting. The ramp by hand: 64 ln(32768 / (32 * 2 pi)) / ln(1e6) =
-// 23.59, down to 23; 64 ln(32768 / (2 pi)) / ln(1e6) = 39.65, up to 40.
+// Qwen3 with its documented yarn setting. The ramp, computed by hand: 64 ln(32768 / (32 * 2
+// pi)) / ln(1e6) = 23.59, down to 23; 64 ln(32768 / (2 pi)) / ln(1e6) = 39.65, up to 40.
 TEST(Rope, YarnRamp) {
   const RopeTable table = MakeRopeTable(Yarn(), 128);
   for (int i = 0; i < 64; ++i) {
@@ -99,7 +99,7 @@ TEST(Rope, YarnAttentionFactor) {
   rope.mscale_all_dim = 0.5;
   EXPECT_NEAR(MakeRopeTable(rope, 64).attention_factor,
               (0.1 * std::log(4.0) + 1) / (0.05 * std::log(4.0) + 1), 1e-15);
-  rope.mscale_all_dim = 0;  // counts as absent
+  rope.mscale_all_dim = 0;  // zero counts as absent
   EXPECT_NEAR(MakeRopeTable(rope, 64).attention_factor, 1.138629436111989, 1e-15);
   rope.attention_factor = 0.75;
   EXPECT_EQ(MakeRopeTable(rope, 64).attention_factor, 0.75);
@@ -108,7 +108,7 @@ TEST(Rope, YarnAttentionFactor) {
   EXPECT_EQ(MakeRopeTable(rope, 64).attention_factor, 1);
 }
 
-// A context so short that both ends of the ramp fall on pair 0: no division by zero.
+// In a very short context, both ends of the ramp are at pair 0. There must be no division by zero.
 TEST(Rope, YarnDegenerateRamp) {
   RopeConfig rope = Yarn();
   rope.original_max_position = 4;

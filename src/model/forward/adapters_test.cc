@@ -1,5 +1,5 @@
-// Adapters in a batch: the bits of a row depend on its own adapter alone, and the answers are those
-// of a model with the adapter merged into its weights.
+// Adapters in a batch. The bits of a row depend only on its own adapter. The answers are those of a
+// model with the adapter merged into its weights.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ void Write(const fs::path& dir, const Tensors& tensors) {
 const std::vector<std::string> kAllModules = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
                                               "gate_proj", "up_proj", "down_proj"};
 
-// Writes an adapter of these tensors as PEFT does.
+// Writes an adapter with these tensors in the layout of PEFT.
 void WriteAdapter(const fs::path& dir, const Tensors& tensors, int32_t rank,
                   const std::vector<std::string>& modules) {
   fs::create_directories(dir);
@@ -81,7 +81,8 @@ class AdaptersTest : public ::testing::TestWithParam<std::tuple<const char*, con
   }
   void TearDown() override { fs::remove_all(dir_); }
 
-  // Makes an adapter for modules of every layer, of normal numbers times `size`, and loads it.
+  // Makes and loads an adapter for `modules` of every layer. Its numbers are normally distributed,
+  // times `size`.
   LoraWeights Load(const std::vector<std::string>& modules, float size) {
     std::normal_distribution<float> normal(0, 0.2f * size);
     const auto draw = [&](int64_t rows, int64_t columns) {
@@ -111,7 +112,7 @@ class AdaptersTest : public ::testing::TestWithParam<std::tuple<const char*, con
     return std::make_unique<ForwardPass>(
         context, ForwardLimits{.max_tokens = 256, .chunk_tokens = chunk_tokens});
   }
-  // The logits after tokens [begin, end) of the sequence, alone.
+  // The logits after tokens [begin, end) of the sequence, computed alone.
   std::vector<Logits> Alone(ForwardPass& pass, int32_t adapter, int32_t begin, int32_t end,
                             int32_t first_block = 0) {
     ForwardBatch& batch = pass.batch();
@@ -182,7 +183,7 @@ TEST_P(AdaptersTest, AnAdapterOfZerosChangesNoBit) {
   ExpectSame(Alone(*pass, 4, 0, kAdapterTokens), Alone(*pass, 0, 0, kAdapterTokens));
 }
 
-// In f32 alone, since merged weights of bf16 are rounded.
+// Only in f32, since merged weights of bf16 would be rounded.
 class MergedAdapterTest : public AdaptersTest {};
 
 TEST_P(MergedAdapterTest, AnswersAreThoseOfTheMergedModel) {
@@ -218,7 +219,7 @@ TEST_P(MergedAdapterTest, AnswersAreThoseOfTheMergedModel) {
     }
   }
   EXPECT_GT(change, 0.01 * size);
-  // Both round each of some hundred sums of f32 in another order, layer after layer.
+  // Both sides round each of some hundred f32 sums in different orders, layer after layer.
   EXPECT_LT(error, 1e-4 * size);
 }
 
@@ -236,7 +237,7 @@ TEST(LoraWeights, RefusesAMatrixThatTheModelLacks) {
   EXPECT_NE(weights.status().message().find("model.layers.99"), std::string::npos);
 }
 
-// Gemma's gate has another activation; OLMo 2 norms what a product gives.
+// Gemma's gate has another activation. OLMo 2 norms the result of a product.
 constexpr const char* kModels[] = {"llama-default", "gemma3", "olmo2"};
 INSTANTIATE_TEST_SUITE_P(Isas, MergedAdapterTest,
                          ::testing::Combine(::testing::ValuesIn(kModels), ::testing::Values("f32"),

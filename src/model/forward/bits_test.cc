@@ -1,5 +1,5 @@
-// The numeric contract. No bit depends on the passes of a sequence, the batch around it, the stops
-// of a pass, the number of threads, or the instruction set within its class.
+// The numeric contract. No bit depends on how a sequence is split into passes, on the batch around
+// it, on the stops of a pass, on the number of threads, or on the instruction set within its class.
 
 #include <gtest/gtest.h>
 
@@ -84,11 +84,11 @@ class ForwardBitsTest
   std::unique_ptr<LoadedModel> model_;
   std::unique_ptr<ForwardPass> pass_;
   std::vector<int32_t> tokens_;
-  std::vector<Logits> reference_;  // after every token, in one pass, alone
+  std::vector<Logits> reference_;  // after every token; computed in one pass, alone
 };
 
 TEST_P(ForwardBitsTest, LogitsAreFiniteAndDiffer) {
-  // The compared values are meaningful.
+  // The compared values must be finite.
   for (const Logits& logits : reference_) {
     for (const float l : logits) ASSERT_TRUE(std::isfinite(l));
   }
@@ -98,14 +98,14 @@ TEST_P(ForwardBitsTest, LogitsAreFiniteAndDiffer) {
 TEST_P(ForwardBitsTest, ChunksOfAnySize) {
   for (const int32_t chunk : {1, 7, 32, 64}) {
     SCOPED_TRACE("chunk " + std::to_string(chunk));
-    // Descending ids: the order of blocks does not matter.
+    // The ids descend: the order of blocks must not matter.
     std::vector<int32_t> blocks = Blocks(20 + chunk, kBitsTokens);
     std::reverse(blocks.begin(), blocks.end());
     ExpectChunkedIsReference(chunk, 0, blocks);
   }
 }
 
-// The tests where rows share blocks are, for a model with states, in linear/states_test.cc.
+// For a model with states, the tests in which rows share blocks are in linear/states_test.cc.
 TEST_P(ForwardBitsTest, CachedPrefix) {
   if (model_->config().has_linear_layers()) GTEST_SKIP() << "has states";
   for (const int32_t cached_blocks : {1, 2, 3}) {
@@ -116,7 +116,8 @@ TEST_P(ForwardBitsTest, CachedPrefix) {
   }
 }
 
-// The sequence in a batch of 32 others, in two chunks split at random; prefills and decodes mixed.
+// The sequence in a batch with 31 others, in two chunks split at random. Prefills and decodes are
+// mixed.
 TEST_P(ForwardBitsTest, BatchOf32) {
   constexpr int32_t kRows = 32;
   const int32_t cut = 1 + static_cast<int32_t>(random_() % (kBitsTokens - 1));
@@ -139,7 +140,7 @@ TEST_P(ForwardBitsTest, BatchOf32) {
         batch.AddRow(std::span(tokens_).subspan(begin, bounds[step + 1] - begin), begin, own_blocks,
                      false);
       } else {
-        // The first step computes all but the last token; the second decodes that one.
+        // The first step computes all tokens except the last; the second step decodes the last one.
         const auto split = static_cast<int32_t>(tokens[r].size()) - 1;
         const auto row =
             step == 0 ? std::span(tokens[r]).first(split) : std::span(tokens[r]).subspan(split);
@@ -156,8 +157,8 @@ TEST_P(ForwardBitsTest, BatchOf32) {
   }
 }
 
-// Decode rows at several positions of the sequence in one batch. Most share two blocks, too few for
-// joint tiles in bf16 on AMX; long_test.cc shares more.
+// Decode rows at several positions of the sequence in one batch. Most rows share two blocks, too
+// few for joint tiles in bf16 on AMX; rows of long_test.cc share more.
 TEST_P(ForwardBitsTest, DecodeRowsWithBlocksInCommon) {
   if (model_->config().has_linear_layers()) GTEST_SKIP() << "has states";
   constexpr int32_t kRows = 24, kPrefix = 64;
@@ -191,8 +192,9 @@ TEST_P(ForwardBitsTest, DecodeRowsWithBlocksInCommon) {
   }
 }
 
-// The sequence as a child of a parent row, computed in the same pass or in the one before, beside
-// other children. The prefix ends at every position within a block, and at others.
+// The sequence as a child of a parent row, beside other children. The parent is computed in the
+// same pass or in the one before. The prefix ends at every position within a block, and at some
+// others.
 TEST_P(ForwardBitsTest, ForestsOfOnePass) {
   std::vector<int32_t> cuts = {1, 63, 64, 65, kBitsTokens - 1};
   for (int32_t cut = kKvBlockTokens; cut < 2 * kKvBlockTokens; ++cut) cuts.push_back(cut);
@@ -209,7 +211,7 @@ TEST_P(ForwardBitsTest, ForestsOfOnePass) {
       testing::RunPass(pass_.get(), model_->vocab());
       batch.Clear();
     }
-    // Child 1 is the sequence; the others have different and shorter endings.
+    // Child 1 is the sequence. The other children have different, shorter endings.
     std::vector<std::vector<int32_t>> tokens(3), blocks(3);
     for (int32_t child = 0; child < 3; ++child) {
       tokens[child] = child == 1 ? std::vector<int32_t>(tokens_.begin() + cut, tokens_.end())
@@ -231,7 +233,7 @@ TEST_P(ForwardBitsTest, ForestsOfOnePass) {
   }
 }
 
-// Tickets of rows end inside a KV block; two threads then store into it at the same time.
+// Tickets of rows end inside a KV block, so two threads store into the block at the same time.
 TEST_P(ForwardBitsTest, RowsCutInsideABlock) {
   const auto model = Load(2);
   const auto pass = NewPass(*model);
@@ -266,7 +268,7 @@ TEST_P(ForwardBitsTest, AnyNumberOfThreads) {
 
 TEST_P(ForwardBitsTest, EveryInstructionSetOfTheClass) {
   const auto& [name, dtype, quantization, isa] = GetParam();
-  // In bf16 the matrix unit is a class of its own, and so is AVX512-BF16.
+  // In bf16, the matrix unit and AVX512-BF16 each form a class of their own.
   const DType type = std::string_view(dtype) == "bf16" ? DType::kBf16 : DType::kF32;
   const Isa other = NumericClassOf(isa, type) == NumericClass::kFma ? Isa::kScalar : isa;
   const LoadedModel model(std::string(kDataDir) + name,
@@ -277,7 +279,7 @@ TEST_P(ForwardBitsTest, EveryInstructionSetOfTheClass) {
       0);
 }
 
-// Puts tokens [0, length) of the sequence in the batch, with logits after each.
+// Puts tokens [0, length) of the sequence into the batch, with logits after each token.
 void FillBatch(ForwardPass* pass, const std::vector<int32_t>& tokens, int32_t length,
                const std::vector<int32_t>& blocks) {
   pass->batch().Clear();
@@ -300,8 +302,8 @@ TEST_P(ForwardBitsTest, OneRunThatStopsAtEveryTicket) {
   int num_stops = 0;
   ForwardStatus status = ForwardStatus::kStopped;
   while (all.size() < size_t{kBitsTokens}) {
-    // A stop before the next ticket makes no progress. A stop after its first kernel call makes the
-    // progress of one ticket.
+    // If the pass is stopped before the next ticket, it makes no progress. If it is stopped after
+    // the ticket's first kernel call, it advances by one ticket.
     const CursorPosition before = pass_->position();
     stop = true;
     ASSERT_EQ(pass_->Run(&stop), ForwardStatus::kStopped);
@@ -331,7 +333,7 @@ TEST_P(ForwardBitsTest, OneStopAtEachKernelCallWithAnotherPassBetween) {
   FillBatch(pass_.get(), tokens_, kFew, blocks);
   testing::RunPass(pass_.get(), model_->vocab());
   const int64_t num_calls = model_->kernels().num_calls() - calls_before;
-  // The last call belongs to the last ticket: a pass that stops there is at its end.
+  // The last call belongs to the last ticket: a pass that stops there has ended.
   for (int64_t k = 0; k < num_calls - 1; ++k) {
     FillBatch(pass_.get(), tokens_, kFew, blocks);
     pass_->Begin();
@@ -359,7 +361,8 @@ TEST_P(ForwardBitsTest, ATeamThatStopsAtRandom) {
   const std::atomic<bool> never = false;
   const std::vector<int32_t> blocks = Blocks(30, kBitsTokens);
   int num_stops = 0;
-  // Stops are rare in a pass with few lists, so passes run until there were enough, within reason.
+  // Stops are rare in a pass with few lists. So passes run until there have been enough stops, at
+  // most 100 times.
   for (int run = 0; run < 5 || (num_stops <= 5 && run < 100); ++run) {
     FillBatch(pass_.get(), tokens_, kBitsTokens, blocks);
     pass_->Begin();
@@ -390,8 +393,8 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::ValuesIn(testing::IsasHere())),
     BitsName);
 
-// Windows, norms in other places, scales, partial rotation, states. The scalar code takes long and
-// is compared with in any case.
+// Models with windows, norms in other positions, scales, partial rotation, and states. The scalar
+// code takes long, and every test is compared with it in any case.
 INSTANTIATE_TEST_SUITE_P(
     Architectures, ForwardBitsTest,
     ::testing::Combine(::testing::Values("mistral-window", "qwen2-window", "gemma3-bf16", "phi3",
@@ -401,7 +404,7 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::ValuesIn(testing::VectorIsas())),
     BitsName);
 
-// Products of int8 and of blocks have the same bits on every instruction set.
+// Products with int8 or block weights have the same bits on every instruction set.
 INSTANTIATE_TEST_SUITE_P(
     Int8, ForwardBitsTest,
     ::testing::Combine(::testing::Values("qwen2-tied", "qwen3-bf16", "qwen3.5-bf16"),

@@ -23,7 +23,8 @@ class NamedOperator : public Operator {
   std::string_view name_;
 };
 
-// Two layers: a pair of operators by chunk, one over all rows, and one by chunk at the end.
+// Two layers, each with a pair of operators by chunk, one operator over all rows, and one by chunk
+// at the end.
 ForwardProgram TwoLayers() {
   ForwardProgram program;
   program.input.Whole<NamedOperator>("embed");
@@ -99,7 +100,7 @@ TEST(OperatorCursorTest, ANewOperatorBeginsAtItsFirstTicket) {
   EXPECT_EQ(cursor.position(), begin);
 }
 
-// Walks in chunks of 4 over 6 rows; returns the operators before which a pass may stop.
+// Walks over 6 rows in chunks of 4. Returns the operators before which a pass may stop.
 std::vector<std::string> Boundaries(StopAt stop_at) {
   const ForwardProgram program = TwoLayers();
   OperatorCursor cursor(program, 4);

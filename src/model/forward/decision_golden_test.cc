@@ -1,4 +1,4 @@
-// A decision model against golden files of the package that writes such models
+// A decision model, compared with golden files of the package that writes these models
 // (tools/make_golden_laya.py), and its numeric contract: batches, chunks, threads, stops and
 // instruction sets change no bit.
 
@@ -28,7 +28,7 @@ struct Question {
   std::vector<int32_t> ids, markers;
   int32_t type = 0;
   std::vector<double> logits, actions;
-  std::vector<int32_t> option_bounds;  // of options side by side
+  std::vector<int32_t> option_bounds;  // for options that are read side by side
 };
 
 // The first questions of the golden file that have at most `max_tokens` tokens.
@@ -53,7 +53,7 @@ std::vector<Question> GoldenQuestions(size_t max_tokens, size_t max_count,
   return questions;
 }
 
-// Runs the questions as one batch; `stop`: through every stop.
+// Runs the questions as one batch. With `stop`, it stops wherever it can and continues.
 std::vector<Values> Decide(const LoadedModel& model, const std::vector<Question>& questions,
                            int32_t chunk_tokens = 0, std::atomic<bool>* stop = nullptr) {
   ForwardLimits limits = {.max_tokens = 1, .max_logit_rows = 7, .chunk_tokens = chunk_tokens};
@@ -98,7 +98,7 @@ std::vector<Values> Decide(const LoadedModel& model, const std::vector<Question>
   return values;
 }
 
-// The largest distances of options' and of actions' logits from the reference's.
+// The largest differences of the options' and the actions' logits from the reference's.
 struct Errors {
   double options = 0;
   double actions = 0;
@@ -124,15 +124,15 @@ Errors WorstErrors(const std::string& dtype, const std::string& dir = kLaya) {
   return worst;
 }
 
-// The reference computes in f32, too, and is itself up to 2.5e-5 from its results in f64: measured
-// once. Logits reach 12.
+// The reference also computes in f32. It differs by up to 2.5e-5 from its own results in f64
+// (measured once). Logits reach 12.
 TEST(DecisionGoldenTest, F32) {
   const Errors errors = WorstErrors("f32");
   EXPECT_LT(errors.options, 5e-5);
   EXPECT_LT(errors.actions, 5e-5);
 }
 
-// The same weights with options side by side.
+// The same weights, with options read side by side.
 TEST(DecisionGoldenTest, ParallelOptions) {
   const Errors errors = WorstErrors("f32", kLayaParallel);
   EXPECT_LT(errors.options, 5e-5);

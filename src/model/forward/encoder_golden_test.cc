@@ -1,5 +1,5 @@
-// Encoders against golden files of the reference library (tools/make_golden_encoders.py), and their
-// numeric contract: batches, threads and instruction sets change no bit.
+// Encoders, compared with golden files of the reference library (tools/make_golden_encoders.py),
+// and their numeric contract: batches, threads and instruction sets change no bit.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using testing::LoadedModel;
 using Json = nlohmann::json;
 using Rows = std::vector<std::vector<float>>;
 
-constexpr int32_t kMaxGoldenTokens = 700;  // all prompts of a golden file
+constexpr int32_t kMaxGoldenTokens = 700;  // for all prompts of a golden file
 
 struct Prompt {
   std::vector<int32_t> ids;
@@ -37,7 +37,7 @@ Prompt PromptOf(const Json& golden) {
   return prompt;
 }
 
-// Runs the prompts as one batch; returns the embedding, or the classes, of each.
+// Runs the prompts as one batch. Returns the embedding, or the classes, of each prompt.
 Rows Encode(const LoadedModel& model, const std::vector<Prompt>& prompts,
             std::optional<Pooling> pooling) {
   ForwardContext context = model.context();
@@ -83,9 +83,9 @@ class EncoderGoldenTest : public ::testing::TestWithParam<std::string> {
     prompts_ = Json::parse(file)["prompts"].get<std::vector<Json>>();
   }
 
-  // The largest distance between an element of a hidden state or output and the reference's, for
-  // each layer: roundings of layers add up. LayerNorm keeps elements near 1, so the error is also
-  // relative to the unit of the type.
+  // The largest difference between an element of a hidden state or output and the reference's,
+  // divided by the number of layers, since the roundings of layers add up. LayerNorm keeps elements
+  // near 1, so the error is also relative to the unit of the type.
   double WorstErrorPerLayer(const std::string& dtype) {
     EXPECT_FALSE(prompts_.empty());
     const LoadedModel model(GetParam(), {.dtype = dtype});
@@ -147,7 +147,7 @@ double Cosine(const std::vector<double>& a, const std::vector<double>& b) {
   return ab / std::sqrt(aa * bb);
 }
 
-// The real model against sentence-transformers (tools/make_golden_minilm.py).
+// The real model, compared with sentence-transformers (tools/make_golden_minilm.py).
 TEST(MiniLmTest, CosineToTheReference) {
   SKEIN_REQUIRE_MINILM();
   std::ifstream file(SKEIN_SOURCE_DIR "/tests/data/minilm.json");

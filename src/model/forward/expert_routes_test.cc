@@ -34,7 +34,7 @@ class ExpertRoutesTest : public ::testing::Test {
   std::unique_ptr<Kernels> kernels_ = MakeKernels(Isa::kScalar).value();
 };
 
-// Compares with the definition in docs/numerics.md, with many ties.
+// Compares routes with the definition in docs/numerics.md. The logits have many ties.
 TEST_F(ExpertRoutesTest, RandomLogitsAgreeWithTheDefinition) {
   Random random(1);
   for (int round = 0; round < 500; ++round) {

@@ -1,4 +1,5 @@
-// Log-probabilities and greedy continuations against golden files of independent implementations.
+// Log-probabilities and greedy continuations, compared with golden files of independent
+// implementations.
 
 #include <gtest/gtest.h>
 
@@ -42,8 +43,9 @@ std::vector<double> LogProbs(const Logits& logits) {
 //   bf16: u = 2^-9 for each rounded activation; over a sum they average out to u |h| |w| / sqrt(k)
 //
 // A factor of 4 covers the amplification by layers. A linear layer norms a result that is small
-// where q and k are nearly orthogonal, at the first tokens above all. There, weights that differ by
-// one rounding move log-probabilities by up to 9e-5 in float64: twice as much is allowed.
+// where q and k are nearly orthogonal, at the first tokens above all. In these cases, weights that
+// differ by one rounding change log-probabilities by up to 9e-5 in float64. Twice as much is
+// allowed.
 double Tolerance(const ModelWeights& weights) {
   const ModelConfig& config = weights.config;
   double norm = 0, row_norm = 0;
@@ -72,7 +74,7 @@ class GoldenRun {
         pass_(model_.context(), {.max_tokens = kMaxStepTokens, .max_logit_rows = 64}),
         tolerance_(Tolerance(model_.weights())) {}
 
-  // Runs a prompt and keeps its log-probabilities.
+  // Runs a prompt and stores its log-probabilities.
   void Prompt(const std::vector<int32_t>& ids) {
     blocks_ = testing::Blocks(0, kMaxStepTokens);
     std::reverse(blocks_.begin(), blocks_.end());
@@ -94,7 +96,7 @@ class GoldenRun {
 
   // Continues the prompt greedily, one token at a time.
   std::vector<int32_t> Greedy(size_t num_tokens) {
-    std::vector<int32_t> all(num_tokens_, 0);  // only what follows the prompt is read
+    std::vector<int32_t> all(num_tokens_, 0);  // only the tokens behind the prompt are read
     Logits last = logits_.back();
     while (all.size() < num_tokens_ + num_tokens) {
       const auto best = std::max_element(last.begin(), last.end());

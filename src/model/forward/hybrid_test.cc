@@ -1,5 +1,5 @@
 // Hybrid prefilling: chunks of any size outside attention, keys and values of one layer at a time,
-// and every way to store the chunks' outputs. All have the bits of the plain pass.
+// and every way to store the chunks' outputs. The bits are always those of the plain pass.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using testing::SameBits;
 
 constexpr int32_t kMaxTokens = 512;
 
-// A row to compute: tokens [begin, size) of a sequence whose earlier part is in the cache.
+// A row to compute: tokens [begin, size) of a sequence. The tokens before `begin` are in the cache.
 struct Row {
   std::vector<int32_t> tokens;
   int32_t begin = 0;
@@ -56,8 +56,8 @@ class ForwardHybridTest
   int32_t Limit() const { return encoder() ? model_->config().max_position : 1000; }
 
   // A batch with every kind of row: a long row, a row after a cached prefix that ends at a block,
-  // two children of a parent in the batch (one shares a part of a block), a row of one token. An
-  // encoder's rows have nothing before them.
+  // two children of a parent in the batch (one of them shares a part of a block), and a row of one
+  // token. An encoder's rows are whole sequences.
   std::vector<Row> MakeRows() {
     std::vector<Row> rows;
     const auto add = [&](int32_t size, int32_t begin, int32_t first_block) {
@@ -88,7 +88,7 @@ class ForwardHybridTest
     testing::RunPass(&pass, model.vocab());
   }
 
-  // Lays the rows end to end. The pool keeps all of each row, nothing after its prefix, or a part.
+  // Lays the rows end to end. The pool keeps all of each row, only the row's prefix, or a part.
   enum class Keep { kAll, kNothing, kSome };
   void Fill(ForwardPass* pass, const std::vector<Row>& rows, Keep keep) {
     ForwardBatch& batch = pass->batch();
@@ -120,7 +120,7 @@ class ForwardHybridTest
     return kind == OutputKind::kClasses ? model.config().num_classes : model.config().hidden_size;
   }
 
-  // Runs the pass through every stop; returns all outputs.
+  // Runs the pass, and continues it after every stop. Returns all outputs.
   static std::vector<Logits> RunAll(ForwardPass* pass, const LoadedModel& model,
                                     std::atomic<bool>* stop = nullptr, int* num_stops = nullptr) {
     std::vector<Logits> all;
@@ -197,7 +197,7 @@ TEST_P(ForwardHybridTest, StopsEveryFewKernelCallsWithOtherPassesBetween) {
     Fill(&pass, rows, Keep::kNothing);
     RunAll(&pass, *model_);
     const int64_t num_calls = model_->kernels().num_calls() - before;
-    const int64_t step = static_cast<int64_t>(random_() % 5);  // calls between stops
+    const int64_t step = static_cast<int64_t>(random_() % 5);  // number of calls between stops
     int num_stops = 0;
     std::vector<Logits> all;
     Fill(&pass, rows, Keep::kNothing);
@@ -208,7 +208,7 @@ TEST_P(ForwardHybridTest, StopsEveryFewKernelCallsWithOtherPassesBetween) {
       if (status == ForwardStatus::kStopped) {
         ++num_stops;
         stop = false;
-        // Another pass in between uses its own memory.
+        // A pass that runs in between uses its own memory.
         if (num_stops % 64 == 0) {
           Fill(&other, rows, Keep::kNothing);
           model_->kernels().StopAfter(-1);
@@ -228,7 +228,7 @@ TEST_P(ForwardHybridTest, StopsEveryFewKernelCallsWithOtherPassesBetween) {
   }
 }
 
-// A later pass reads the keys and values that the pool keeps.
+// Keys and values that the pool keeps are read by a later pass.
 TEST_P(ForwardHybridTest, WhatIsKeptIsTheSameAsThatOfThePlainPass) {
   if (encoder()) return;  // an encoder keeps nothing
   const std::vector<int32_t> tokens = RandomTokens(150);

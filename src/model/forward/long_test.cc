@@ -1,5 +1,5 @@
-// Attention tiles over many keys. Beyond 6,144 keys tiles have fewer rows (AttentionTileRows).
-// Tiles mix rows of several sequences, and distant rows of one. No bit changes.
+// Attention tiles over many keys. Beyond 6,144 keys, tiles have fewer rows (AttentionTileRows). A
+// tile may have rows of several sequences, and distant rows of one sequence. No bit changes.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,8 @@ using testing::Blocks;
 using testing::LoadedModel;
 using testing::Logits;
 
-// A model, a sequence of `length` tokens with its angles, and twice as many KV blocks as it needs.
+// A model, a sequence of `length` tokens with its angles, and twice as many KV blocks as the
+// sequence needs.
 class LongModel {
  public:
   LongModel(Isa isa, int threads, int32_t length, const std::string& name = "qwen3-bf16")
@@ -46,8 +47,8 @@ class LongModel {
                           const std::vector<int32_t>& blocks) const {
     return testing::RunAlone(pass, tokens_, begin, end, blocks, model_.vocab());
   }
-  // The logits after the tokens at `positions`, in one pass, each as a row with its own table.
-  // `*num_calls`: calls of attention.
+  // The logits after the tokens at `positions`, in one pass; each token is a row with its own
+  // table. `*num_calls`: the number of attention calls.
   std::vector<Logits> Decode(ForwardPass* pass, const std::vector<int32_t>& positions,
                              const std::vector<std::vector<int32_t>>& tables, int64_t* num_calls) {
     pass->batch().Clear();
@@ -62,7 +63,7 @@ class LongModel {
   }
 
   // The logits after the tokens at `positions`, ascending, in a pass over the whole sequence.
-  // `*num_calls`: calls of attention.
+  // `*num_calls`: the number of attention calls.
   std::vector<Logits> RunOutputs(ForwardPass* pass, const std::vector<int32_t>& positions,
                                  const std::vector<int32_t>& blocks, int64_t* num_calls) {
     pass->batch().Clear();
@@ -89,8 +90,9 @@ class ForwardLongTest : public ::testing::TestWithParam<Isa> {
     if (!MakeKernels(GetParam()).ok()) GTEST_SKIP() << "not on this machine";
   }
 
-  // Computes the whole sequence, in tiles of 64 rows and of fewer. Then, after `first` tokens,
-  // chunks that never fill a tile of either size; from `one_by_one` on single tokens.
+  // Computes the whole sequence, in tiles of 64 rows and in smaller tiles. Then computes the tokens
+  // behind `first` in chunks that never fill a tile of either size, and from `one_by_one` on single
+  // tokens.
   static void ExpectTheBitsOfTheWhole(const LongModel& model, int32_t length, int32_t first,
                                       int32_t one_by_one) {
     ForwardPass pass = model.MakePass(length);
@@ -114,8 +116,8 @@ TEST_P(ForwardLongTest, SmallerTilesHaveTheSameBits) {
   ExpectTheBitsOfTheWhole(model, kLength, kFirst, kOneByOne);
 }
 
-// Decode rows of one sequence at several positions. Their tables share all blocks but the last few;
-// two tables share one step of keys less.
+// Decode rows of one sequence at several positions. Their tables share all blocks except the last
+// few. Two of the tables share one step of keys less.
 TEST_P(ForwardLongTest, DecodeRowsOfOnePrefixHaveTheSameBits) {
   constexpr int32_t kLength = 6400, kPosition = 6390, kShared = 6144, kRows = 8;
   LongModel model(GetParam(), 2, kLength);
@@ -139,15 +141,15 @@ TEST_P(ForwardLongTest, DecodeRowsOfOnePrefixHaveTheSameBits) {
     for (int32_t r = 0; r < kRows; ++r) {
       EXPECT_TRUE(testing::SameBits(logits[r], whole[positions[r]])) << share << " row " << r;
     }
-    // All eight rows share one tile, or each has its own.
+    // All eight rows share one tile, or each row has its own tile.
     const int32_t num_tiles = share ? 1 : kRows;
     EXPECT_EQ(num_calls, num_tiles * model.config().num_layers * model.config().num_kv_heads);
   }
 }
 
-// In the last layer a tile may hold the first positions of a sequence and some of its third segment
-// of keys. The bits are those of each position alone, and of a pass in which every position has an
-// output.
+// In the last layer, a tile may contain the first positions of a sequence together with some of its
+// third segment of keys. The bits are those of each position alone, and those of a pass in which
+// every position has an output.
 TEST_P(ForwardLongTest, OutputTokensOfOneTileMayLieSegmentsApart) {
   constexpr int32_t kLength = 6400;
   LongModel model(GetParam(), 2, kLength);
@@ -155,8 +157,8 @@ TEST_P(ForwardLongTest, OutputTokensOfOneTileMayLieSegmentsApart) {
   const std::vector<int32_t> blocks = Blocks(0, kLength);
   const std::vector<Logits> whole = model.Run(&pass, 0, kLength, blocks);
   ASSERT_EQ(whole.size(), size_t{kLength});
-  // The last keys of a segment and the first of the next; then regular steps into the range of
-  // smaller tiles.
+  // The last keys of a segment and the first of the next, then positions at regular distances, up
+  // to the range of smaller tiles.
   const std::vector<int32_t> few = {
       3, kKeysPerSegment - 1, kKeysPerSegment, 2 * kKeysPerSegment - 1, 2 * kKeysPerSegment, 5000};
   std::vector<int32_t> many;
@@ -165,7 +167,7 @@ TEST_P(ForwardLongTest, OutputTokensOfOneTileMayLieSegmentsApart) {
     std::vector<int32_t> wanted;
     int32_t num_tiles;
   } cases[] = {{{}, 0}, {few, 1}, {{3}, 1}, {{5000}, 1}, {many, 2}};
-  int64_t calls_before_last = 0;  // calls of the other layers
+  int64_t calls_before_last = 0;  // attention calls before the last layer
   for (const auto& [wanted, num_tiles] : cases) {
     SCOPED_TRACE(std::to_string(wanted.size()) + " wanted");
     int64_t num_calls = 0;
@@ -180,7 +182,7 @@ TEST_P(ForwardLongTest, OutputTokensOfOneTileMayLieSegmentsApart) {
   EXPECT_GT(calls_before_last, 0);
 }
 
-// A tile with fewer rows than it could hold leaves tickets to more threads.
+// Tiles get fewer rows than they could hold, so that more threads have tickets.
 TEST_P(ForwardLongTest, FewRowsOnManyThreadsAreCutFiner) {
   constexpr int32_t kShared = kKeysPerAmxStep, kRows = 16, kLength = 2 * kShared;
   std::vector<Logits> on_one;
@@ -205,7 +207,7 @@ TEST_P(ForwardLongTest, FewRowsOnManyThreadsAreCutFiner) {
   }
 }
 
-// Windows that begin in one segment of keys and end in the next, in every layer and in some.
+// Windows that begin in one segment of keys and end in the next, in all layers or in some.
 TEST_P(ForwardLongTest, WindowsHaveTheSameBits) {
   constexpr int32_t kLength = 2 * kKeysPerSegment + 60, kFirst = 2 * kKeysPerSegment - 100;
   constexpr int32_t kOneByOne = kLength - 30;
@@ -216,8 +218,8 @@ TEST_P(ForwardLongTest, WindowsHaveTheSameBits) {
   }
 }
 
-// The tokens of a tile of a local layer lie together, so that their walk takes no longer than their
-// windows.
+// In a local layer, the tokens of a tile are near each other, so that a walk over their keys is no
+// longer than their windows.
 TEST_P(ForwardLongTest, DistantTokensOfLocalLayersShareNoTile) {
   constexpr int32_t kLength = 3000;
   LongModel model(GetParam(), 1, kLength, "mistral-window");

@@ -1,5 +1,5 @@
-// The last layer ends with the output tokens alone. The outputs, and the keys and values that are
-// kept, have the bits of a pass in which every token is an output token.
+// In the last layer, only the output tokens are active at the end. The outputs, and the keys and
+// values that are kept, have the bits of a pass in which every token is an output token.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ constexpr int32_t kMaxWantedTokens = 512;
 constexpr int32_t kPositions = 512;
 constexpr int32_t kLongestRow = 150;  // of the longest row
 
-// Tokens [begin, size) of a sequence whose earlier part is in the cache.
+// Tokens [begin, size) of a sequence. The tokens before `begin` are in the cache.
 struct WantedRow {
   std::vector<int32_t> tokens;
   int32_t begin = 0;
@@ -39,7 +39,7 @@ struct WantedRow {
   std::vector<int32_t> wanted;  // output tokens' positions, ascending
 };
 
-// A decoder for kPositions positions, whatever its config says.
+// A decoder with angles for kPositions positions, whatever its config says.
 class Decoder {
  public:
   Decoder(const std::string& name, const LoadedModel::Options& options)
@@ -62,7 +62,7 @@ class Decoder {
   const RopeAngles angles_;
 };
 
-// The references use KV blocks [0, 16), the tests use the rest.
+// The references use KV blocks [0, 16); the tests use the other blocks.
 class OutputTokensTest
     : public ::testing::TestWithParam<std::tuple<const char*, const char*, const char*, Isa>> {
  protected:
@@ -107,7 +107,7 @@ class OutputTokensTest
     return rows;
   }
 
-  // The logits after each token of a row, in one pass of its own.
+  // The logits after each token of a row, in a pass of its own.
   std::vector<Logits> Reference(const WantedRow& row) const {
     const auto size = static_cast<int32_t>(row.tokens.size());
     ForwardPass pass(model_->context(), {.max_tokens = kMaxWantedTokens, .max_logit_rows = 24});
@@ -123,7 +123,7 @@ class OutputTokensTest
     return expected;
   }
 
-  // Restores the initial content of these blocks: NaN.
+  // Restores the initial content of these blocks, which is NaN.
   static void Forget(const ForwardContext& context, const std::vector<int32_t>& blocks) {
     const KvLayout& layout = context.kv_layout;
     for (int32_t layer = 0; layer < layout.num_layers; ++layer) {
@@ -133,7 +133,7 @@ class OutputTokensTest
     }
   }
 
-  // Computes each row's prefix in a pass without outputs, and forgets everything else in the rows'
+  // Computes each row's prefix in a pass without outputs, and clears everything else in the rows'
   // blocks.
   static void ComputePrefixes(const Decoder& model, const std::vector<WantedRow>& rows) {
     for (const WantedRow& row : rows) Forget(model.context(), row.blocks);
@@ -145,7 +145,8 @@ class OutputTokensTest
     EXPECT_TRUE(testing::RunPass(&pass, model.vocab()).empty());
   }
 
-  // Lays the rows end to end. The pool keeps all of their keys and values, or only the prefix.
+  // Lays the rows end to end. The pool keeps all keys and values of the rows, or only those of the
+  // prefix.
   static void Fill(ForwardPass* pass, const std::vector<WantedRow>& rows, bool keep) {
     ForwardBatch& batch = pass->batch();
     batch.Clear();
@@ -168,8 +169,9 @@ class OutputTokensTest
             .chunk_outputs = outputs};
   }
 
-  // Stops before the gather operator, by a flag that the last layer's first product raises. Returns
-  // the logits; `*num_gather_tickets` is the number of that operator's tickets.
+  // Stops the pass before the gather operator: the last layer's first product sets the stop flag.
+  // Then continues. Returns the logits; `*num_gather_tickets` is the number of that operator's
+  // tickets.
   static std::vector<Logits> RunThroughGather(ForwardPass* pass, Decoder* model,
                                               int32_t* num_gather_tickets) {
     std::atomic<bool>& stop = model->kernels().stop();
@@ -230,8 +232,8 @@ TEST_P(OutputTokensTest, HaveTheBitsOfAPassWithOutputsOfAllTokens) {
   }
 }
 
-// Steps before the last one of a prompt have no outputs. Their keys and values are those of a pass
-// in which every token has one, bit for bit, also in the last layer.
+// The steps before the last step of a prompt have no outputs. Their keys and values have the bits
+// of a pass in which every token has an output, in the last layer, too.
 TEST_P(OutputTokensTest, StepsWithoutOutputsStoreTheSameKeysAndValues) {
   const WantedRow row = {RandomTokens(kLongestRow), 0, {}, {}};
   const std::vector<Logits> reference = Reference(row);
@@ -264,8 +266,8 @@ TEST_P(OutputTokensTest, StepsWithoutOutputsStoreTheSameKeysAndValues) {
   }
 }
 
-// A pass without outputs ends inside the last layer, where the layer's outputs may still be
-// elsewhere. Later passes are not affected.
+// A pass without outputs ends inside the last layer, when the layer's outputs may still be
+// elsewhere. This must not affect later passes.
 TEST_P(OutputTokensTest, APassAfterOneWithoutOutputsIsAsGoodAsNew) {
   const std::vector<WantedRow> rows = MakeRows();
   const std::vector<Logits> expected = Expected(rows);
@@ -289,7 +291,7 @@ TEST_P(OutputTokensTest, APassAfterOneWithoutOutputsIsAsGoodAsNew) {
   }
 }
 
-// The last layer's tiles of attention hold the output tokens.
+// In the last layer, the tiles of attention contain only output tokens.
 TEST_P(OutputTokensTest, TheLastLayersAttentionIsOfOutputTokens) {
   if (model_->config().has_local_layers()) {
     GTEST_SKIP() << "tiles of local layers hold tokens that lie together (long_test.cc)";
@@ -313,11 +315,11 @@ TEST_P(OutputTokensTest, TheLastLayersAttentionIsOfOutputTokens) {
   const int64_t before_last = num_tiles * c.num_kv_heads * (c.num_layers - 1);
   EXPECT_EQ(calls(all), num_tiles * c.num_kv_heads * c.num_layers);
   EXPECT_EQ(calls({kLongestRow - 1}), before_last + c.num_kv_heads);
-  EXPECT_EQ(calls({3, 50, 51, 120}), before_last + c.num_kv_heads);  // one tile skips positions
+  EXPECT_EQ(calls({3, 50, 51, 120}), before_last + c.num_kv_heads);  // the one tile skips positions
   EXPECT_EQ(calls({}), before_last);
 }
 
-// Goes on from the end of every kernel call, with every granularity.
+// Stops after every kernel call and continues, with every granularity.
 TEST_P(OutputTokensTest, AStopAnywhereChangesNothing) {
   std::vector<WantedRow> rows;
   rows.push_back({RandomTokens(20), 0, Blocks(20, 20), {7, 19}});
@@ -332,8 +334,8 @@ TEST_P(OutputTokensTest, AStopAnywhereChangesNothing) {
     const int32_t chunk = outputs == ChunkOutputs::kInPlace ? 0 : 16;
     ForwardPass pass(model_->context(), Limits(chunk, outputs));
     ForwardPass other(model_->context(), Limits(chunk, outputs));
-    bool before_gather = false;  // whether it stopped before the gather operator once
-    // Stops after `first` more calls, then after every `between` calls.
+    bool before_gather = false;  // whether a stop was just before the gather operator
+    // Runs the pass. Stops it after `first` calls, then after every `between` calls.
     const auto run = [&](int64_t first, int64_t between, StopAt stop_at, int* num_stops) {
       Fill(&pass, rows, false);
       pass.Begin();
@@ -369,9 +371,9 @@ TEST_P(OutputTokensTest, AStopAnywhereChangesNothing) {
     for (int64_t k = 0; k < num_calls; ++k) {
       ASSERT_NO_FATAL_FAILURE(ExpectSame(run(k, -1, StopAt::kTicket, &num_stops), expected));
     }
-    // All stops but those in the last ticket.
+    // A call in the last ticket causes no stop, all others do.
     EXPECT_GT(num_stops, num_calls / 2);
-    // The collect operator makes no call either, so the stop is before it.
+    // The collect operator makes no kernel call either, so the stop is then before that operator.
     EXPECT_EQ(before_gather, outputs != ChunkOutputs::kCollected);
     for (const StopAt stop_at : {StopAt::kOperator, StopAt::kLayer}) {
       num_stops = 0;
@@ -381,8 +383,8 @@ TEST_P(OutputTokensTest, AStopAnywhereChangesNothing) {
   }
 }
 
-// Enough rows for several gather tickets on two threads. q of llama-linear is 40 wide, so its last
-// ticket moves less than a whole piece.
+// There are enough rows for several gather tickets on two threads. q of llama-linear is 40 wide, so
+// its last ticket moves less than a whole piece.
 TEST_P(OutputTokensTest, ManyRowsAfterOneWithoutOutputs) {
   constexpr int32_t kRows = 18, kRowTokens = 256, kBlocksEach = kRowTokens / kKvBlockTokens;
   std::vector<Logits> all;
@@ -418,7 +420,7 @@ TEST_P(OutputTokensTest, ManyRowsAfterOneWithoutOutputs) {
   }
 }
 
-// Output tokens of rows that share a prefix share one tile of the last layer.
+// The output tokens of rows with a common prefix share one tile in the last layer.
 TEST_P(OutputTokensTest, RowsOfOnePrefixShareATile) {
   if (model_->config().has_local_layers()) {
     GTEST_SKIP() << "tiles of local layers hold tokens that lie together (long_test.cc)";
@@ -445,7 +447,7 @@ TEST_P(OutputTokensTest, RowsOfOnePrefixShareATile) {
   const int64_t before = model_->kernels().num_attention_calls();
   ASSERT_NO_FATAL_FAILURE(ExpectSame(testing::RunPass(&pass, model_->vocab()), expected));
   const int64_t num_calls = model_->kernels().num_attention_calls() - before;
-  // In the other layers, as many rows as fit share a tile, too.
+  // In the other layers, too, as many rows as fit share a tile.
   const int64_t together = kMaxQueryRows / (c.num_heads / c.num_kv_heads) / kNew;
   const int64_t num_tiles = together == 0 ? kRows : (kRows + together - 1) / together;
   // The last layer has fewer calls than rows; the number depends on the idle threads.
@@ -475,9 +477,9 @@ INSTANTIATE_TEST_SUITE_P(Int8, OutputTokensTest,
                                             ::testing::ValuesIn(testing::VectorIsas())),
                          ParamName);
 
-// For rows of two tokens the mean equals half the sum of the first and the last token's states.
-// Those come from passes with no other output tokens. A row without outputs comes first. A pass in
-// which all rows have outputs moves nothing and gives the same mean.
+// For a row of two tokens, the mean equals half the sum of the first and the last token's states.
+// These states come from passes with no other output tokens. A row without outputs comes first. If
+// all rows have outputs, the pass moves nothing and gives the same mean.
 TEST(OutputTokensEncoder, PooledTokensHaveTheBitsOfTheMeansTokens) {
   for (const char* dtype : {"f32", "bf16"}) {
     const LoadedModel model(SKEIN_SOURCE_DIR "/tests/data/encoders/bert", {.dtype = dtype});

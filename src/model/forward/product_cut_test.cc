@@ -1,5 +1,5 @@
-// Tickets are bounded for every model and length of prompt. A stop signal waits for one of them
-// (docs/ARCHITECTURE.md, "Task").
+// Tickets are bounded for every model and every length of prompt, since a stop signal waits for the
+// end of a ticket (docs/ARCHITECTURE.md, "Task").
 
 #include "model/forward/product_cut.h"
 
@@ -54,12 +54,12 @@ std::vector<ProductShape> ProductsOf(const ModelShape& shape) {
   return products;
 }
 
-// Multiplications of a ticket with `cols` columns; SwiGLU has as many for gate and for up.
+// The multiplications of a ticket with `cols` columns. With SwiGLU, gate and up have as many each.
 int64_t Work(const ProductShape& shape, int64_t rows, int64_t cols) {
   return rows * cols * shape.k * (shape.swiglu ? 2 : 1);
 }
 
-// Every element belongs to exactly one ticket.
+// Checks that every element belongs to exactly one ticket.
 void ExpectWhole(const ProductShape& shape, const ProductCut& cut) {
   EXPECT_GE(cut.rows, 1);
   EXPECT_GE(cut.cols, kPanelCols);
@@ -73,8 +73,8 @@ void ExpectWhole(const ProductShape& shape, const ProductCut& cut) {
   }
 }
 
-// A ticket has the least number of columns, or stays below the bound without its last unit of
-// columns. A unit is small: no ticket exceeds one and a half times the bound.
+// Checks that a ticket has the least number of columns, or is below the bound without its last unit
+// of columns. Units are small, so no ticket exceeds one and a half times the bound.
 void ExpectBounded(const ProductShape& shape, const ProductCut& cut) {
   const int32_t panels = shape.matrix_unit ? 2 : 4;
   const int32_t unit = std::lcm(panels * kPanelCols, shape.col_unit);
@@ -116,7 +116,7 @@ TEST(ForwardCut, TicketsOfProductsAreBoundedForEveryShape) {
   }
 }
 
-// The largest ticket depends on the model, not on the prompt.
+// The size of the largest ticket depends on the model, not on the prompt.
 TEST(ForwardCut, ALongerPromptHasMoreTicketsNotLargerOnes) {
   ProductShape shape = {.m = 2048, .n = 3072, .k = 1024, .element_bytes = 2, .matrix_unit = true};
   const ProductCut cut = CutProduct(shape, 2);
@@ -154,7 +154,7 @@ TEST(ForwardCut, ATileHasAllHeadsOfAGroupForEachOfItsTokens) {
       EXPECT_GT((tokens + 1) * group, AttentionTileRows(keys)) << model.name;
     }
   }
-  EXPECT_EQ(AttentionTileTokens(16384, 71), 1);  // a group with more heads than a tile has rows
+  EXPECT_EQ(AttentionTileTokens(16384, 71), 1);  // the group has more heads than a tile has rows
 }
 
 }  // namespace

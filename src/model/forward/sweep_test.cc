@@ -1,7 +1,7 @@
-// The numeric contract over 600 keys, which cross two attention steps of the matrix unit. One
-// sequence runs in chunks of any size, after cached prefixes of every number of blocks, in decode
-// batches of many sizes, and resumed at every ticket; on one thread and on two. The bits are those
-// of the sequence alone: one pass, one thread, nothing cached.
+// The numeric contract over 600 keys, which span more than two attention steps of the matrix unit.
+// One sequence runs in chunks of any size, after cached prefixes of every number of blocks, in
+// decode batches of many sizes, and resumed at every ticket; on one thread and on two. The bits are
+// those of the sequence alone: one pass, one thread, nothing cached.
 
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ struct SweepCase {
   int threads;
 };
 
-// The test model with angles for more positions than its config allows.
+// The test model, with angles for more positions than its config allows.
 class SweepModel {
  public:
   SweepModel(const SweepCase& sweep, int threads, int32_t num_blocks)
@@ -86,7 +86,7 @@ class ForwardSweepTest : public ::testing::TestWithParam<SweepCase> {
     reference_ = testing::RunAlone(alone.NewPass().get(), tokens_, 0, kSweepTokens,
                                    Blocks(0, kSweepTokens), vocab_);
     ASSERT_EQ(reference_.size(), size_t{kSweepTokens});
-    // The compared values are meaningful.
+    // The compared values must be finite and different.
     ASSERT_TRUE(std::all_of(reference_.back().begin(), reference_.back().end(),
                             [](float l) { return std::isfinite(l); }));
     ASSERT_FALSE(testing::SameBits(reference_[kSweepTokens - 2], reference_[kSweepTokens - 1]));
@@ -108,7 +108,7 @@ class ForwardSweepTest : public ::testing::TestWithParam<SweepCase> {
     }
   }
 
-  // Computes positions [begin, end) after those in the blocks.
+  // Computes positions [begin, end), which follow those in `blocks`.
   void RunAndCompare(int32_t begin, int32_t end, const std::vector<int32_t>& blocks) {
     ExpectReference(testing::RunAlone(pass_.get(), tokens_, begin, end, blocks, vocab_), begin,
                     end - begin);
@@ -118,7 +118,7 @@ class ForwardSweepTest : public ::testing::TestWithParam<SweepCase> {
   std::mt19937_64 random_{seed_};
   int32_t vocab_ = 0;
   std::vector<int32_t> tokens_;
-  std::vector<Logits> reference_;  // after every token, in one pass, alone, on one thread
+  std::vector<Logits> reference_;  // after every token; in one pass, alone, on one thread
   std::unique_ptr<SweepModel> model_;
   std::unique_ptr<ForwardPass> pass_;
 };
@@ -147,8 +147,9 @@ TEST_P(ForwardSweepTest, CachedPrefixOfEveryNumberOfBlocks) {
   }
 }
 
-// Rows at many positions of the sequence, some with shared blocks, decode a token each. The size
-// and order of their batches change from step to step, beside another sequence's prompt.
+// Rows at many positions of the sequence, some with shared blocks, decode one token each. The size
+// and order of their batches change from step to step. Another sequence's prompt runs in the same
+// batch.
 TEST_P(ForwardSweepTest, DecodeBatchesOfManySizes) {
   struct Row {
     int32_t position;  // of the next token
@@ -160,7 +161,8 @@ TEST_P(ForwardSweepTest, DecodeBatchesOfManySizes) {
   ASSERT_NO_FATAL_FAILURE(RunAndCompare(0, kSweepTokens, common));
   std::vector<Row> rows(kMaxRows);
   for (int32_t r = 0; r < kMaxRows; ++r) {
-    // Blocks in common with other rows: none, one attention step, two steps, or all whole blocks.
+    // The blocks in common with other rows: none, one attention step, two steps, or all full
+    // blocks.
     const int32_t position =
         kKvBlockTokens +
         static_cast<int32_t>(random_() % (kSweepTokens - kKvBlockTokens - num_steps + 1));
@@ -197,8 +199,8 @@ TEST_P(ForwardSweepTest, DecodeBatchesOfManySizes) {
   }
 }
 
-// Stops after every ticket that calls a kernel; on two threads, after both have ended their
-// tickets. Each time another sequence's pass runs in between.
+// Stops after every ticket that calls a kernel; with two threads, after both have ended their
+// tickets. After each stop, another sequence's pass runs.
 TEST_P(ForwardSweepTest, ResumedAtEveryTicket) {
   constexpr int32_t kChunk = 200, kFew = 3;
   const std::vector<int32_t> blocks = Blocks(0, kSweepTokens);
@@ -231,7 +233,7 @@ TEST_P(ForwardSweepTest, ResumedAtEveryTicket) {
     }
     ASSERT_NO_FATAL_FAILURE(ExpectReference(all, begin, kChunk));
   }
-  // At least one stop after each of the seven operators of a layer that call kernels.
+  // There is at least one stop after each of the seven operators of a layer that call kernels.
   EXPECT_GE(num_stops, kSweepTokens / kChunk * 7 * model_->config().num_layers);
 }
 

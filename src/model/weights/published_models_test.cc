@@ -1,5 +1,5 @@
-// The configs of published models (tests/data/published_models.json): each is read and, scaled
-// down, loaded with random weights and run; or it is refused, and the refusal says what is
+// The configs of published models (tests/data/published_models.json). Each one is read and, scaled
+// down, loaded with random weights and run. Or it is refused, and the refusal says what is
 // supported.
 
 #include <gtest/gtest.h>
@@ -34,12 +34,12 @@ void SetIfThere(Json& config, const char* key, const Json& value) {
   if (config.contains(key)) config[key] = value;
 }
 
-// Cuts a list with an entry for each layer.
+// Cuts a list that has an entry for each layer.
 void CutIfThere(Json& config, const char* key, size_t size) {
   if (config.contains(key)) config[key].erase(config[key].begin() + size, config[key].end());
 }
 
-// The config of a small model of the same architecture: 4 layers of heads of 16 elements.
+// The config of a small model of the same architecture: 4 layers, and heads of 16 elements.
 Json ScaledDown(Json config) {
   if (config.contains("text_config")) {
     config["text_config"] = ScaledDown(config["text_config"]);
@@ -73,7 +73,7 @@ Json ScaledDown(Json config) {
   for (const char* key : {"sliding_window", "local_attention"}) {
     if (config.contains(key) && !config[key].is_null()) config[key] = 24;
   }
-  // A model without these has the library's own sizes, which are large.
+  // Without these members, the model would have the library's own sizes, which are large.
   if (config.value("model_type", "") == "gemma3_text") {
     config["num_attention_heads"] = kHeads;
     config["num_key_value_heads"] = 1;

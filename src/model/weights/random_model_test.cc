@@ -83,7 +83,7 @@ class RandomModelTest : public ::testing::Test {
   ModelConfig config_;
 };
 
-// The embedding of 9,001 x 128 has more than one chunk, so threads share a tensor.
+// The embedding of 9,001 x 128 elements has more than one chunk, so threads share a tensor.
 TEST_F(RandomModelTest, ASeedIsAFileWhateverTheThreads) {
   Write({DType::kBf16, 7}, 1);
   const std::string one = Bytes("model.safetensors");
@@ -111,7 +111,8 @@ TEST_F(RandomModelTest, ShardsHoldTheSameNumbers) {
   }
 }
 
-// Mean, deviation and correlation of each tensor; the limit is six standard errors of the estimate.
+// Checks mean, deviation and correlation of each tensor. The limit is six standard errors of the
+// estimate.
 TEST_F(RandomModelTest, NumbersAreDistributedAsPromised) {
   Write({DType::kF32, 1}, 2);
   const Result<ModelFiles> files = ModelFiles::Open(dir_.string());

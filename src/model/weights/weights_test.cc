@@ -18,8 +18,8 @@
 namespace skein {
 namespace {
 
-// A two-layer Llama with odd sizes. Element (row, column) of tensor t is a small number, distinct
-// within the tensor.
+// A Llama of two layers with odd sizes. Element (row, column) of tensor t is a small number,
+// distinct within the tensor.
 class WeightsTest : public ::testing::Test {
  protected:
   WeightsTest() {
@@ -72,7 +72,7 @@ class WeightsTest : public ::testing::Test {
     return static_cast<float>(tensor) + static_cast<float>(element) / 1024;
   }
 
-  // The tensor with the same values: the embedding's, if the output matrix is a copy of it.
+  // The tensor with the same values: the embedding, if the output matrix is a copy of it.
   size_t SourceOf(size_t tensor) {
     const bool copies = output_is_copy_ && tensors_[tensor].name == "lm_head.weight";
     return copies ? &Tensor("model.embed_tokens.weight") - tensors_.data() : tensor;
@@ -102,7 +102,7 @@ class WeightsTest : public ::testing::Test {
     return LoadWeights(dir_, config_, compute, team_, {});
   }
 
-  // The value rounded to the file's type and then to the compute type.
+  // The value, rounded to the file's type and then to the compute type.
   float Rounded(const std::string& name, int64_t element, DType compute) {
     const TensorSpec& tensor = Tensor(name);
     float value = Value(&tensor - tensors_.data(), element);
@@ -201,7 +201,8 @@ TEST_F(WeightsTest, TiedEmbeddingsAreStoredOnce) {
   EXPECT_TRUE(WriteAndLoad(DType::kF32).ok());
 }
 
-// As in transformers 5: the config ties the two, but the file has two matrices.
+// As in transformers 5, both matrices are kept if the config ties them but the file has two
+// different ones.
 TEST_F(WeightsTest, AnOutputMatrixOfItsOwnIsKept) {
   const size_t untied_bytes = WriteAndLoad(DType::kF32).value().bytes();
   config_.tie_embeddings = true;
@@ -241,13 +242,14 @@ TEST_F(WeightsTest, UnknownTensorsAreNoError) {
   EXPECT_TRUE(WriteAndLoad(DType::kF32).ok());
 }
 
-// KiB of a mapped file that are in this process's memory; -1: the file is not mapped.
+// The KiB of a mapped file that are in this process's memory; -1: the file is not mapped.
 int64_t ResidentKib(const std::string& path) {
   std::ifstream smaps("/proc/self/smaps");
   int64_t kib = -1;
   bool ours = false;
   for (std::string line; std::getline(smaps, line);) {
-    // The first line of a mapping begins with its addresses, the lines of its figures with a name.
+    // A mapping's first line begins with its addresses. The lines with its numbers begin with a
+    // name.
     if (line.find('-') < line.find(' ')) {
       ours = line.ends_with(path);
       if (ours) kib = std::max<int64_t>(kib, 0);
@@ -258,8 +260,8 @@ int64_t ResidentKib(const std::string& path) {
   return kib;
 }
 
-// Measures while the files are still mapped. Reading a later vector may bring back pages around it,
-// 64 KiB at a time, and the pages of vectors stay.
+// The memory is measured while the files are still mapped. Reading a later vector may bring back
+// pages around it, 64 KiB at a time, and the pages of vectors stay in memory.
 TEST(WeightsMemoryTest, WhatIsPackedLeavesTheMemory) {
   constexpr char kConfig[] = R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
       "hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 1,
@@ -267,7 +269,7 @@ TEST(WeightsMemoryTest, WhatIsPackedLeavesTheMemory) {
       "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "max_position_embeddings": 256,
       "tie_word_embeddings": false, "attention_bias": false, "torch_dtype": "bfloat16",
       "vocab_size": 4096, "eos_token_id": 2})";
-  constexpr int64_t kLargestKib = 4096;  // the embedding and the output
+  constexpr int64_t kLargestKib = 4096;  // the embedding and the output matrix
   constexpr int64_t kSlackKib = 2048;
   const std::filesystem::path dir =
       std::filesystem::temp_directory_path() / ("skein_weights_" + std::to_string(getpid()));
@@ -280,7 +282,7 @@ TEST(WeightsMemoryTest, WhatIsPackedLeavesTheMemory) {
     const auto files = ModelFiles::Open(dir.string());
     ASSERT_TRUE(files.ok()) << files.status().message();
     ASSERT_GT(skein::testing::TensorBytes(files.value()), 2 * (kLargestKib + kSlackKib) << 10);
-    // The measure works: a tensor is in memory after it was read.
+    // The measure works: a tensor is in memory after it has been read.
     const TensorView view = files.value().Find("model.embed_tokens.weight").value();
     ASSERT_EQ(view.bytes, size_t{kLargestKib} << 10);
     ASSERT_NE(std::count(view.data, view.data + view.bytes, std::byte{0}), int64_t(view.bytes));

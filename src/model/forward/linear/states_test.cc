@@ -1,5 +1,6 @@
 // The states of linear layers: rows that start from snapshots or from the end of another row, rows
-// whose state is not kept, and passes by chunk. All have the bits of the sequence in one pass.
+// whose state is not kept, and passes by chunk. The bits are always those of the sequence in one
+// pass.
 
 #include <gtest/gtest.h>
 
@@ -39,7 +40,7 @@ class StatesTest : public ::testing::TestWithParam<std::tuple<const char*, const
     for (int32_t& token : tokens) token = static_cast<int32_t>(random_() % model_->vocab());
     return tokens;
   }
-  // Adds tokens [begin, end) of the sequence to the batch, with logits after each.
+  // Adds tokens [begin, end) of the sequence to the batch, with logits after each token.
   void Add(ForwardBatch* batch, int32_t begin, int32_t end, const std::vector<int32_t>& blocks,
            const ForwardState& state) {
     for (int32_t i = begin; i < end; ++i) {
@@ -62,7 +63,7 @@ class StatesTest : public ::testing::TestWithParam<std::tuple<const char*, const
   std::vector<Logits> reference_;
 };
 
-// A snapshot is the state of the shorter sequence, also after what came behind it.
+// A snapshot is the state after the shorter sequence, whatever tokens followed.
 TEST_P(StatesTest, RowsStartFromSnapshots) {
   for (const int32_t chunk : {0, 7, 48}) {
     SCOPED_TRACE("chunk " + std::to_string(chunk));
@@ -74,7 +75,7 @@ TEST_P(StatesTest, RowsStartFromSnapshots) {
     testing::RunPass(&pass, model_->vocab());
     for (const auto& [slot, begin] : {std::pair(2, 32), std::pair(3, 64), std::pair(1, 90)}) {
       SCOPED_TRACE("begin " + std::to_string(begin));
-      // In new blocks behind those that are full; the state stays for the next row.
+      // The row uses new blocks behind the full ones. The state stays for the next run.
       for (int run = 0; run < 2; ++run) {
         std::vector<int32_t> own = blocks;
         if (begin < 90) std::iota(own.begin() + begin / kKvBlockTokens, own.end(), 20);
@@ -86,7 +87,7 @@ TEST_P(StatesTest, RowsStartFromSnapshots) {
   }
 }
 
-// Children start from the end of their parent in the same pass, or in the one before.
+// Children start from the end of their parent, in the same pass or in the next one.
 TEST_P(StatesTest, Forests) {
   for (const int32_t cut : {1, 2, 31, 32, 33, 63, 64, 99}) {
     SCOPED_TRACE("cut " + std::to_string(cut));
@@ -108,7 +109,7 @@ TEST_P(StatesTest, Forests) {
     for (int32_t child = 0; child < 3; ++child) {
       blocks[child] = Blocks(20 + 8 * child, child == 1 ? kStatesLength : cut + 20);
       std::copy_n(parent_blocks.begin(), num_shared, blocks[child].begin());
-      // The state of the last child goes nowhere.
+      // The last child's state is not kept.
       const ForwardState state = {.from = 1, .to = child == 2 ? ForwardState::kNone : 2 + child};
       if (child == 1) {
         Add(&batch, cut, kStatesLength, blocks[child], state);
@@ -144,7 +145,7 @@ TEST_P(StatesTest, NothingIsKept) {
   }
 }
 
-// Decodes of several samples start from one state and each keep their own.
+// The decodes of several samples start from the same state; each keeps its own state afterwards.
 TEST_P(StatesTest, SamplesPart) {
   ForwardPass pass(model_->context(), {.max_tokens = kStatesTokens});
   constexpr int32_t kPrompt = 64;

@@ -26,12 +26,12 @@ using testing::LoadedModel;
 using testing::Logits;
 using testing::SameBits;
 
-// Two rows, so that the second begins inside a ticket.
+// Two rows of different lengths, so that the second row begins inside a ticket.
 struct Rows {
   std::vector<std::vector<int32_t>> tokens, blocks;
 };
 
-// The parts that hold columns [begin, end) of a product: q [0, k), k [k, v) and v.
+// The parts of the product in which columns [begin, end) lie: q is [0, k), k is [k, v), v follows.
 std::set<std::string> PlacesOf(int32_t begin, int32_t end, int32_t k, int32_t v) {
   std::set<std::string> places;
   if (begin > 0 && begin < k) places.insert("begins in q");
@@ -64,7 +64,7 @@ class ForwardQkvTest : public ::testing::TestWithParam<std::tuple<const char*, c
     return rows;
   }
 
-  // The logits after every token: in one pass, or token by token.
+  // The logits after every token: in one pass, or with a pass for each token.
   static std::vector<Logits> Run(const LoadedModel& model, const Rows& rows, bool one_by_one) {
     ForwardPass pass(model.context(), {.max_tokens = 256});
     std::vector<Logits> all;
@@ -93,7 +93,7 @@ class ForwardQkvTest : public ::testing::TestWithParam<std::tuple<const char*, c
     const ModelConfig& c = model.config();
     const auto weight = [](const std::vector<float>& w) { return w.empty() ? nullptr : w.data(); };
     const RopeAngles& rope = *(c.IsLocal(0) ? context.local_rope : context.rope);
-    // Gemma's scale of the embedding, in the compute type.
+    // Gemma scales the embedding, in the compute type.
     const float exact = c.decoder.embedding_scale;
     const float scale = layout.dtype == DType::kBf16 ? ToFloat(ToBf16(exact)) : exact;
     AlignedBuffer kv(layout.total_bytes());
@@ -147,7 +147,7 @@ TEST_P(ForwardQkvTest, EveryCutOfTheColumnsStoresTheSameHeads) {
   std::set<std::string> seen;
   for (const int32_t length : {20, 200}) {
     const Rows rows = MakeRows(length, reference->vocab());
-    // Token by token, one ticket has all columns.
+    // With a pass for each token, one ticket has all columns.
     reference->kernels().set_gemm_observer([&](const GemmCall& call) {
       if (call.w != &reference->weights().layers[0].qkv) return;
       EXPECT_EQ(call.n_begin, 0);
@@ -191,7 +191,7 @@ TEST_P(ForwardQkvTest, EveryCutOfTheColumnsStoresTheSameHeads) {
       }
     }
   }
-  // The cuts tested something. Only this model is wide enough for all cases.
+  // Makes sure that the cuts tested something. Only one model is wide enough for all cases.
   std::set<std::string> wanted;
   if (c.decoder.embedding_scale == 1) wanted = {"begins in q", "goes over into k"};
   if (std::string_view(std::get<0>(GetParam())) == "qwen3-bf16") {

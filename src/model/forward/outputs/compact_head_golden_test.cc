@@ -1,5 +1,6 @@
-// Models of the package sysone against golden files that it wrote (tools/make_golden_sysone.py),
-// and their numeric contract: batches, chunks, threads, stops and instruction sets change no bit.
+// Models of the package sysone, compared with golden files that the package wrote
+// (tools/make_golden_sysone.py), and their numeric contract: batches, chunks, threads, stops and
+// instruction sets change no bit.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +30,7 @@ struct SysoneQuestion {
   std::vector<int32_t> ids, markers, option_bounds;
   int32_t summary = 0, type = 0;
   std::vector<double> logits, unrounded_logits;
-  double slack = 0;  // what elements near the edge of their rounding change
+  double slack = 0;  // the error by elements that the two sides round differently
 };
 
 // The first questions of a golden file that have at most `max_tokens` tokens.
@@ -56,7 +57,7 @@ std::vector<SysoneQuestion> SysoneQuestions(const std::string& name, size_t max_
   return questions;
 }
 
-// Runs the questions as one batch; `stop`: through every stop.
+// Runs the questions as one batch. With `stop`, it stops wherever it can and continues.
 std::vector<OptionLogits> Answer(const LoadedModel& model,
                                  const std::vector<SysoneQuestion>& questions,
                                  int32_t chunk_tokens = 0, std::atomic<bool>* stop = nullptr) {
@@ -99,8 +100,8 @@ std::vector<OptionLogits> Answer(const LoadedModel& model,
 
 class SysoneGoldenTest : public ::testing::TestWithParam<const char*> {};
 
-// The largest distance of a logit from the package's: beyond the slack, or where neither rounds the
-// states that the head reads.
+// The largest difference between a logit and the package's. If the states that the head reads are
+// rounded, only the part beyond the slack counts.
 double WorstLogitError(const std::string& name, const std::string& dtype, bool rounds_states) {
   const std::vector<SysoneQuestion> questions = SysoneQuestions(name, 2048, 1000);
   EXPECT_GE(questions.size(), 9u);
@@ -122,8 +123,9 @@ double WorstLogitError(const std::string& name, const std::string& dtype, bool r
   return worst;
 }
 
-// Both compute in f32, and the package is itself up to 2.5e-5 from its results in f64 for questions
-// of up to 700 tokens: measured once. Logits reach 13, and a question has up to 2,048 tokens.
+// Both sides compute in f32. The package itself differs by up to 2.5e-5 from its results in f64,
+// for questions of up to 700 tokens (measured once). Logits reach 13, and a question has up to
+// 2,048 tokens.
 TEST_P(SysoneGoldenTest, F32) { EXPECT_LT(WorstLogitError(GetParam(), "f32", false), 1e-4); }
 
 TEST_P(SysoneGoldenTest, F32WithRoundedStates) {

@@ -9,7 +9,7 @@
 namespace skein {
 namespace {
 
-// The definition, token by token.
+// The definition of places, computed token by token.
 struct PlaceDefinition {
   std::vector<int32_t> positions, options;  // option 0: shared tokens
 

@@ -1,4 +1,4 @@
-// Outputs of a pass other than whole rows of logits: labels, embeddings, classes.
+// Outputs of a pass other than complete rows of logits: labels, embeddings, classes.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -34,7 +34,8 @@ constexpr ForwardLimits kLimits = {.max_tokens = 256, .max_logit_rows = 3};
 
 std::string Dir(const std::string& name) { return SKEIN_SOURCE_DIR "/tests/data/" + name; }
 
-// All outputs of a pass, kind by kind in order, cut to their valid length; labels are gathered.
+// All outputs of a pass, kind by kind in order, cut to their valid length. The labels' logits are
+// gathered.
 struct Outputs {
   std::vector<Logits> logits, labels, embeddings, classes;
   int num_stops = 0;
@@ -130,8 +131,8 @@ TEST_P(ForwardOutputTest, LabelsHaveTheBitsOfTheirLogits) {
   }
 }
 
-// Only the panels of the output matrix that hold a label's row are computed: once for neighbours
-// with the same labels.
+// Only panels of the output matrix with a label's row are computed, and only once for adjacent
+// outputs with the same labels.
 TEST_P(ForwardOutputTest, LabelsComputeTheirPanelsAlone) {
   const PackedWeight& matrix = model_.weights().output;
   const int32_t n = matrix.n();
@@ -174,7 +175,7 @@ TEST_P(ForwardOutputTest, MeanIsTheSumInOrderOfPositions) {
     pass.batch().embedded_rows.push_back(0);
     return RunAll(&pass, model_.config()).embeddings.at(0);
   };
-  // The last hidden state of a prefix equals the state at that position of the whole.
+  // The last hidden state of a prefix equals the state at that position in the whole prompt.
   Logits sum(model_.config().hidden_size, 0.0f);
   for (int32_t n = 1; n <= 50; ++n) {
     const Logits last = embed(Pooling::kLast, n);
@@ -267,7 +268,7 @@ void AddEmbeddedRows(std::mt19937_64* random, std::vector<std::vector<int32_t>>*
   }
 }
 
-// With any number of threads, the one that sums a row's last columns applies the Dense modules.
+// With any number of threads, the thread that sums a row's last columns applies the Dense modules.
 TEST(ForwardOutputMean, DenseModulesFollowTheWholeMean) {
   for (const int threads : {1, 3}) {
     const std::unique_ptr<LoadedModel> model = WideModel(threads);
@@ -294,8 +295,8 @@ TEST(ForwardOutputMean, DenseModulesFollowTheWholeMean) {
   }
 }
 
-// A head of 250 elements shares no panels with the next, and a ticket has room for few rows of
-// them.
+// A head of 250 elements shares no panel with the next head, and a ticket has room for only a few
+// rows of such heads.
 TEST(ForwardOutputHeads, MayHaveAnyEvenSize) {
   const std::unique_ptr<LoadedModel> model = WideModel(2, 250);
   ForwardPass pass(model->context(), kLimits);
@@ -317,7 +318,7 @@ TEST(ForwardOutputHeads, MayHaveAnyEvenSize) {
   }
 }
 
-// No ticket sums a whole wide row, with or without Dense modules.
+// No ticket sums all columns of a wide row, with or without Dense modules.
 TEST(ForwardOutputMean, TicketsTakeSomeColumns) {
   const std::unique_ptr<LoadedModel> model = WideModel(1);
   ForwardContext context = model->context();
@@ -348,7 +349,7 @@ TEST(ForwardOutputMean, TicketsTakeSomeColumns) {
   EXPECT_GT(num_seen, 0);
 }
 
-// Every kind of output in one pass, together and alone, stopped after any kernel call.
+// Every kind of output in one pass, together and alone. The pass is stopped after any kernel call.
 TEST(ForwardOutputBits, AStopAnywhereChangesNothing) {
   LoadedModel model(Dir("models/qwen3"), {.num_blocks = 16});
   ForwardContext context = model.context();
@@ -381,9 +382,9 @@ TEST(ForwardOutputBits, AStopAnywhereChangesNothing) {
   EXPECT_GT(num_stops, num_calls / 2);
 }
 
-// Against transformers in float64. The error of a hidden state is about sqrt(roundings) times 2^-24
-// of its norm, with a factor of 4 for the amplification by layers. A class is the product of a
-// hidden state and a row of the head.
+// Compares with transformers in float64. The error of a hidden state is about sqrt(roundings) times
+// 2^-24 of its norm, with a factor of 4 for the amplification by layers. A class is the product of
+// a hidden state and a row of the head.
 class HeadGoldenTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(HeadGoldenTest, AgreesWithTheReference) {

@@ -1,5 +1,5 @@
-// Kev models against golden files of the family's own code (tools/make_golden_kev.py), and their
-// numeric contract: batches, chunks, a state that is shared, threads, stops and instruction sets
+// Kev models, compared with golden files of the family's own code (tools/make_golden_kev.py), and
+// their numeric contract: batches, chunks, a shared state, threads, stops and instruction sets
 // change no bit.
 
 #include <gtest/gtest.h>
@@ -51,7 +51,8 @@ std::vector<KevQuestion> KevQuestions(const std::string& name, size_t max_tokens
   return questions;
 }
 
-// Adds tokens [begin, end) of a question; behind its last marker it is asked for.
+// Adds tokens [begin, end) of a question. If the row contains the last marker, the question is
+// asked.
 void AddKevRow(ForwardBatch* batch, const KevQuestion& question, int32_t begin, int32_t end,
                std::span<const int32_t> blocks, const ForwardState& state) {
   const int32_t first = batch->num_tokens();
@@ -67,7 +68,7 @@ void AddKevRow(ForwardBatch* batch, const KevQuestion& question, int32_t begin, 
   }
 }
 
-// Runs the batch; the logits of its questions, which are `questions` in this order.
+// Runs the batch, whose questions are `questions` in this order. Returns their logits.
 std::vector<PointerLogits> RunQuestions(ForwardPass* pass,
                                         const std::vector<KevQuestion>& questions,
                                         std::atomic<bool>* stop = nullptr) {
@@ -107,8 +108,8 @@ std::vector<PointerLogits> AnswerWhole(const LoadedModel& model,
   return RunQuestions(&pass, questions, stop);
 }
 
-// Runs the first `cut` tokens in a pass of their own, as a server does with those that questions
-// share, then the rest.
+// Runs the first `cut` tokens in a separate pass, as a server does with tokens that questions
+// share, then the other tokens.
 PointerLogits AnswerBehindPrefix(const LoadedModel& model, const KevQuestion& question,
                                  int32_t cut) {
   const auto size = static_cast<int32_t>(question.ids.size());
@@ -126,7 +127,7 @@ PointerLogits AnswerBehindPrefix(const LoadedModel& model, const KevQuestion& qu
 
 class KevGoldenTest : public ::testing::TestWithParam<const char*> {};
 
-// The largest distance of a logit from the reference's.
+// The largest difference of a logit from the reference's.
 double WorstKevError(const std::string& name, const std::string& dtype) {
   const std::vector<KevQuestion> questions = KevQuestions(name, 2048, 1000);
   EXPECT_GE(questions.size(), 9u);
