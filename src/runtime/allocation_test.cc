@@ -81,8 +81,8 @@ TEST(ExecutorAllocation, ASteadyDecodeStepAllocatesItsTaskAlone) {
   EXPECT_EQ(num_allocations - before, kSteps - kWarmUp);
 }
 
-// In steps that read some of the tokens, the last layer goes on with those alone. That allocates
-// nothing either.
+// In steps that read only some of the tokens, the last layer goes on with those tokens alone. This
+// must not allocate anything either.
 TEST(ExecutorAllocation, AStepOfWhichSomeTokensAreReadAllocatesItsTaskAlone) {
   constexpr int32_t kSequences = 4, kTokens = 60, kPast = 20, kSteps = 20, kWarmUp = 5;
   SmallExecutor small(kSequences * 2);
@@ -111,9 +111,9 @@ TEST(ExecutorAllocation, AStepOfWhichSomeTokensAreReadAllocatesItsTaskAlone) {
     }
     return num_allocations - before;
   };
-  // Computes the pasts of the mixed step's decodes; reads nothing.
+  // Computes the earlier tokens of the mixed step's decodes; reads nothing.
   run(MixedPlan{.prefills = {{2, 0, past, blocks[2]}, {3, 0, past, blocks[3]}}}, 0, 0);
-  // A part of one prompt, the whole of another, and two decodes.
+  // A part of one prompt, the whole of another prompt, and two decodes.
   const MixedPlan mixed = {.prefills = {{0, 0, all, blocks[0]}, {1, 0, all, blocks[1], draws}},
                            .decodes = {{2, kPast, with_next.last(1), blocks[2], next_draws},
                                        {3, kPast, with_next.last(1), blocks[3], next_draws}}};

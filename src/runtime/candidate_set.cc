@@ -9,7 +9,8 @@
 namespace skein {
 namespace {
 
-// Maps floats to keys of the same order. -0 becomes +0: the two are equal and only ids decide.
+// Maps floats to integer keys in the same order. -0 becomes +0: the two are equal, and only ids
+// decide between them.
 uint32_t KeyOf(float value) {
   const auto bits = std::bit_cast<uint32_t>(value + 0.0f);
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
@@ -38,7 +39,7 @@ uint32_t CandidateSet::FindDigit(uint32_t prefix, int shift, int bits, int64_t* 
     ++bucket.count;
     bucket.mass += c.value;
   }
-  uint32_t last = 0;  // the lowest bucket with candidates, used if rounding leaves a remainder
+  uint32_t last = 0;  // the lowest bucket with candidates; used if rounding leaves a remainder
   for (uint32_t digit = num_buckets; digit-- > 0;) {
     const Bucket& bucket = buckets_[digit];
     if (bucket.count == 0) continue;
@@ -47,7 +48,8 @@ uint32_t CandidateSet::FindDigit(uint32_t prefix, int shift, int bits, int64_t* 
     *count -= bucket.count;
     *mass -= bucket.mass;
   }
-  // Only rounding leads here: every bucket was taken off, so the lowest one is kept whole.
+  // Only rounding leads here. All buckets have been subtracted, so the lowest one is kept
+  // completely.
   *count = std::numeric_limits<int64_t>::max();
   *mass = std::numeric_limits<double>::infinity();
   return last;
@@ -61,11 +63,11 @@ void CandidateSet::Cut(int64_t count, double mass) {
   }
   constexpr int kShifts[] = {21, 10, 0};
   constexpr int kBits[] = {11, 11, 10};
-  uint32_t cut = 0;  // the key at which the cut lies
+  uint32_t cut = 0;  // the key of the last kept candidates
   for (int level = 0; level < 3; ++level) {
     cut |= FindDigit(cut, kShifts[level], kBits[level], &count, &mass) << kShifts[level];
   }
-  // The candidates at the cut all have one value: the ones with the lowest ids are kept.
+  // All candidates at the cut have the same value. Those with the lowest ids are kept.
   int64_t needed = count;
   const auto at_cut = std::find_if(candidates_.begin(), candidates_.end(),
                                    [&](const Candidate& c) { return KeyOf(c.value) == cut; });

@@ -8,9 +8,9 @@
 
 namespace skein {
 
-// A set of tokens with a value each, in ascending order of id. A cut keeps the best in the order
-// (value descending, id ascending) without sorting: a radix search over the bits of the values
-// finds the cut, with one pass for every 11 bits. Every result depends on the values and ids alone.
+// A set of tokens, each with a value, in ascending order of id. A cut keeps the best candidates (by
+// descending value, then ascending id) without sorting: a radix search over the bits of the values
+// finds the cut, with one pass for every 11 bits. Every result depends only on the values and ids.
 // Keeps its memory.
 class CandidateSet {
  public:
@@ -24,20 +24,20 @@ class CandidateSet {
   void Clear() { candidates_.clear(); }
   void Add(int32_t id, float value) { candidates_.push_back({value, id}); }
   std::span<const Candidate> candidates() const { return candidates_; }
-  // values [candidates().size()], in the order of ids.
+  // values [candidates().size()], in the order of the ids.
   void SetValues(const float* values) {
     for (Candidate& c : candidates_) c.value = *values++;
   }
 
-  // Keeps the `count` best. REQUIRES: count >= 1; no NaN.
+  // Keeps the `count` best candidates. REQUIRES: count >= 1; no NaN.
   void KeepLargest(int64_t count) { Cut(count, std::numeric_limits<double>::infinity()); }
-  // Keeps the fewest best whose values sum to at least `mass`, and at least one. REQUIRES: values
-  // >= 0.
+  // Keeps the smallest number of best candidates whose values sum to at least `mass`, and at least
+  // one. REQUIRES: values >= 0.
   void KeepMass(double mass) { Cut(std::numeric_limits<int64_t>::max(), mass); }
-  // Keeps the candidates of at least `floor`.
+  // Keeps the candidates whose value is at least `floor`.
   void KeepAtLeast(float floor);
 
-  // The sum of the values, added in the order of ids.
+  // The sum of the values, added in the order of the ids.
   double Total() const;
 
  private:
@@ -47,11 +47,12 @@ class CandidateSet {
     double mass = 0;
   };
 
-  // Keeps the fewest best that reach `count` or `mass`, whichever comes first.
+  // Keeps the smallest number of best candidates that reach `count` or `mass`, whichever comes
+  // first.
   void Cut(int64_t count, double mass);
   // Considers the candidates whose key agrees with `prefix` above bit `shift + bits`. Returns the
-  // bucket of the next digit that holds the cut. The buckets above it are subtracted from *count
-  // and *mass.
+  // bucket of the next digit that contains the cut. The buckets above that bucket are subtracted
+  // from *count and *mass.
   uint32_t FindDigit(uint32_t prefix, int shift, int bits, int64_t* count, double* mass);
 
   std::vector<Candidate> candidates_;

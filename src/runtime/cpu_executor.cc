@@ -78,7 +78,7 @@ std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
 TaskStatus CpuExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
   State& state = *static_cast<CpuTask&>(task).state;
   while (!RunToStop(state, preempt)) {
-    // Otherwise the team stopped at random.
+    // If `preempt` is not set, the team stopped at random, and the task goes on.
     if (preempt.load(std::memory_order_relaxed)) return TaskStatus::kPreempted;
   }
   return TaskStatus::kDone;
@@ -139,7 +139,7 @@ bool CpuExecutor::RunCopies(State& state, const std::atomic<bool>& preempt) {
   return state.next_copy_ticket == end;
 }
 
-// Takes the logits that the pass has ready.
+// Takes the rows of logits that the pass has ready.
 void CpuExecutor::BeginJobs(State& state) {
   const int32_t end_row = state.pass.first_logit_row() + state.pass.num_logit_rows();
   if (observer_) {
@@ -163,7 +163,7 @@ bool CpuExecutor::RunJobs(State& state, const std::atomic<bool>& preempt) {
   return outputs.next_job() == outputs.end_job();
 }
 
-// Takes outputs other than logits that the pass has ready.
+// Takes the outputs other than logits that the pass has ready.
 void CpuExecutor::TakeOutputs(State& state) {
   const OutputChunk& chunk = state.pass.chunk();
   for (int32_t i = 0; i < chunk.count; ++i) {

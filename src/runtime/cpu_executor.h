@@ -19,19 +19,19 @@ namespace skein {
 //   copies -> forward operators -> up to max_logit_rows rows of logits -> draws and reads from them
 //   -> next rows ... -> labels, embeddings and classes
 //
-// A task can stop between any two tickets, the sampler's included, or at the boundaries of a
-// coarser granularity. Builds that look for bugs (SKEIN_RANDOM_STOPS: debug and sanitizers) also
+// A task can stop between any two tickets, including those of the sampler, or at the boundaries of
+// a coarser granularity. Builds that look for bugs (SKEIN_RANDOM_STOPS: debug and sanitizers) also
 // stop at random tickets and go on at once, without any visible effect. Activations live as long as
-// their task, and later tasks use them again. So a steady state allocates nothing but the task
-// itself. If steps of decodes alone have activations of their own, those are small: such a task
-// runs beside any number of suspended ones.
+// their task; later tasks reuse their memory. So in a steady state, only the task itself is
+// allocated. Steps of decodes alone may have separate, small activations: a task of this kind then
+// runs beside any number of suspended tasks.
 class CpuExecutor final : public Executor {
  public:
-  // Sees the raw logits [vocab] of each row with draws, before the draws.
+  // Gets the raw logits [vocab] of each row with draws, before the draws.
   using LogitsObserver = std::function<void(const PlanRow& row, const float* logits)>;
 
   // `kv` and everything in `context` is borrowed and outlives the executor; context.kv is
-  // kv->data(). `num_decodes`: as in StepStates; above 0 it is the most rows of a DecodePlan.
+  // kv->data(). `num_decodes`: as in StepStates. If above 0, it is the most rows of a DecodePlan.
   CpuExecutor(const ForwardContext& context, const ForwardLimits& limits, KvMemory* kv,
               int32_t num_decodes = 0);
   ~CpuExecutor() override;
@@ -41,19 +41,19 @@ class CpuExecutor final : public Executor {
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
   const StepResults& Results(const Task& task) const override;
 
-  // Sets where tasks stop; the default is at any ticket.
+  // Sets the boundaries at which tasks stop; the default is any ticket.
   void set_granularity(Granularity granularity) { granularity_ = granularity; }
 
-  // The engine's thread calls the observer.
+  // The observer is called on the engine's thread.
   void set_logits_observer(LogitsObserver observer) { observer_ = std::move(observer); }
 
-  // Bytes of activations: the most that were in use at once.
+  // The most bytes of activations that were in use at the same time.
   size_t activation_bytes() const;
 
  private:
-  struct State;  // everything of a task whose memory is used again
+  struct State;  // all parts of a task whose memory is reused
   class CpuTask;
-  // The states of one size.
+  // The states for steps up to one size.
   struct StatePool {
     ForwardLimits limits;
     std::vector<std::unique_ptr<State>> free;  // states without a task
@@ -63,7 +63,7 @@ class CpuExecutor final : public Executor {
   StopAt stop_at() const;
   int RunTickets(int first, int end, const ThreadTeam::TicketFn& fn,
                  const std::atomic<bool>& preempt);
-  // Returns whether the task is done; otherwise it is stopped.
+  // Returns true if the task is done, and false if it was stopped.
   bool RunToStop(State& state, const std::atomic<bool>& preempt);
   bool RunCopies(State& state, const std::atomic<bool>& preempt);
   bool RunJobs(State& state, const std::atomic<bool>& preempt);
@@ -77,7 +77,7 @@ class CpuExecutor final : public Executor {
   LogitsObserver observer_;
   Granularity granularity_ = Granularity::kOpTile;
   StatePool states_;
-  StatePool decode_states_;  // if decodes_apart_
+  StatePool decode_states_;  // used if decodes_apart_
   size_t state_bytes_ = 0;
 };
 

@@ -19,7 +19,7 @@ using testing::Blocks;
 using testing::LoadedModel;
 using testing::Logits;
 
-// A request's tokens and parameters, with plan rows made by hand.
+// A request's tokens and parameters. Its plan rows are made by hand.
 struct ExecutedSequence {
   std::vector<TokenId> tokens;
   std::vector<BlockId> blocks;
@@ -47,7 +47,7 @@ class CpuExecutorTest : public ::testing::Test {
                {.threads = threads, .num_blocks = 4}),
         kv_(LayoutOf(model_)) {
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed_));
-    // A newly assigned block holds the data of its last owner.
+    // A newly assigned block has the data of its last owner.
     std::memset(kv_.data(), 0xff, kv_.bytes());
     context_ = model_.context();
     context_.kv_layout = kv_.layout();
@@ -119,7 +119,7 @@ TEST_F(CpuExecutorTest, ResultsComeInPlanOrderWhateverTheLogitChunks) {
     mixed.prefills.push_back(sequences[i].Whole());
     order.push_back(i);
   }
-  // The others decode their last tokens; the keys before those are still in the memory.
+  // The other sequences decode their last tokens. The keys before these tokens are still in memory.
   for (int i = 1; i < 10; i += 2) {
     const auto n = static_cast<int32_t>(sequences[i].tokens.size());
     mixed.decodes.push_back(sequences[i].Row(n - 1, n, 1));
@@ -156,7 +156,7 @@ TEST_F(CpuExecutorTest, CopiedBlocksContinueAsTheOriginalsDo) {
   ExecutedSequence parent = NewSequence(41, 0);
   Run(OneShotPlan{{parent.Row(0, 40, 1)}});
   ExecutedSequence child = parent;
-  child.blocks = {parent.blocks[0], 50};  // the full block is shared, the tail is copied
+  child.blocks = {parent.blocks[0], 50};  // the full block is shared, the partial one is copied
   DecodePlan decode;
   decode.copies = {{parent.blocks[1], 50}};
   decode.rows = {parent.Row(40, 41, 1), child.Row(40, 41, 1)};
@@ -198,11 +198,12 @@ TEST_F(CpuExecutorTest, AStopAfterAnyKernelCallChangesNothing) {
     ASSERT_EQ(results.size(), expected.size());
     for (size_t i = 0; i < results.size(); ++i) ExpectSame(results[i], expected[i]);
   }
-  // All but stops in the last draw, which has six calls, end the call early.
+  // Every stop ends the call early, except in the last draw, which has six calls.
   EXPECT_GE(num_stopped, num_calls - 7);
 }
 
-// Debug builds do this everywhere. It changes no bit, and no task stops without a signal.
+// Debug builds stop at random tickets everywhere. These stops change no bit, and no task stops
+// without a signal.
 TEST_F(CpuExecutorTest, StopsAtRandomTicketsGoUnnoticed) {
   std::vector<ExecutedSequence> sequences;
   OneShotPlan plan;
@@ -225,7 +226,7 @@ TEST_F(CpuExecutorTest, StopsAtRandomTicketsGoUnnoticed) {
   for (size_t k = 0; k < results.size(); ++k) ExpectSame(results[k], expected[k]);
 }
 
-// Each call is stopped as early as possible: after its first ticket.
+// Each call is stopped as early as possible, which is after its first ticket.
 TEST_F(CpuExecutorTest, TasksStopWhereTheGranularitySays) {
   ExecutedSequence sequence = NewSequence(60, 0);
   const StepPlan plan = OneShotPlan{{sequence.Whole()}};
@@ -310,8 +311,8 @@ TEST_F(CpuExecutorThreadsTest, ManyDrawsOnManyThreads) {
   }
 }
 
-// Up to four tasks are suspended at a time. The thread that resumes one stops it at random tickets.
-// All read one prefix in the pool and write blocks of their own.
+// Up to four tasks are suspended at the same time. The thread that resumes a task stops it at
+// random tickets. All tasks read one prefix in the pool, and each writes its own blocks.
 TEST_F(CpuExecutorThreadsTest, SuspendedTasksGoOnBetweenOthers) {
   constexpr int kPlans = 24;
   ExecutedSequence prefix = NewSequence(64, 0);

@@ -67,7 +67,8 @@ Status CheckOptions(const CpuRuntimeOptions& options, const ModelConfig& config)
   return Status::Ok();
 }
 
-// Refuses sizes for which the system would fail, or kill the process, only when pages are written.
+// Refuses sizes that the system grants at first, but for which it would fail or kill the process
+// when pages are written.
 Status CheckMemory(const char* field, int64_t value, int64_t bytes) {
   const int64_t free_bytes = FreeMemoryBytes();
   if (free_bytes == 0 || bytes <= free_bytes) return Status::Ok();  // 0: unknown
@@ -75,13 +76,13 @@ Status CheckMemory(const char* field, int64_t value, int64_t bytes) {
                             " bytes; " + std::to_string(free_bytes) + " bytes are free");
 }
 
-// The rows of logits that fit into 48 MiB, at most the usual number.
+// The number of rows of logits that fit into 48 MiB; at most the default number.
 int32_t MaxLogitRows(int32_t vocab_size) {
   const int64_t rows = (int64_t{48} << 20) / (int64_t{vocab_size} * 4);
   return static_cast<int32_t>(std::clamp<int64_t>(rows, 1, ForwardLimits{}.max_logit_rows));
 }
 
-// The limits of the largest step if prompts have up to `max_model_len` tokens.
+// The limits of the largest step, if prompts have up to `max_model_len` tokens.
 ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& config, bool int8_rows,
                         int32_t lora_rank, int32_t max_model_len) {
   const StepBounds bounds =
@@ -112,7 +113,7 @@ bool HasInt8Rows(const ModelWeights& weights) {
 struct KvPlan {
   int32_t num_blocks = 0;
   int32_t max_model_len = 0;
-  int64_t step_bytes = 0;  // if all memory is limited
+  int64_t step_bytes = 0;  // set if all memory is limited
 };
 
 int32_t NumStates(const CpuRuntimeOptions& options, const ModelConfig& config) {
@@ -145,7 +146,7 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
     const int64_t left = FreeMemoryBytes() - StateBytesOf(options, config);
     const int64_t bytes = given ? options.kv_cache_bytes : std::max<int64_t>(left, 0) / 2;
     num_blocks = bytes / block_bytes;
-    // Contiguous memory holds one sequence, whatever the options say.
+    // Contiguous memory holds one sequence, whatever the other options are.
     if (!given || options.kv_storage == KvStorage::kContiguous) {
       num_blocks = std::min(num_blocks, blocks_per_seq * options.max_num_seqs);
     }
@@ -164,7 +165,7 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
                 static_cast<int32_t>(std::min<int64_t>(wanted_len, kept_len))};
 }
 
-// Splits options.memory_bytes; `fixed_bytes` of it are needed for any length.
+// Splits options.memory_bytes. `fixed_bytes` of them are needed for any length.
 Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelWeights& weights,
                           int32_t lora_rank, int64_t fixed_bytes) {
   const ModelConfig& config = weights.config;
@@ -192,7 +193,7 @@ Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelWeights& 
                                       " at most " + std::to_string(longest) + " tokens fit");
 }
 
-// The angles of global and of local layers; null where a model has none.
+// The angles for global and for local layers; null if the model has no such layers.
 struct Ropes {
   Ropes(const ModelConfig& config, int32_t num_positions, ThreadTeam& team) {
     const auto make = [&](const RopeConfig& rope) {
@@ -224,8 +225,8 @@ Result<std::vector<LoraWeights>> LoadAdapters(const std::vector<std::string>& di
   return adapters;
 }
 
-// Bytes that a pass takes beyond its buffers, measured by running one: partly used large pages,
-// stacks, and memory that libraries keep.
+// The bytes that a pass uses beyond its buffers: partly used large pages, stacks, and memory that
+// libraries keep. They are measured by running a pass.
 int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Pooling pooling,
                         ThreadTeam& team) {
   constexpr int32_t kTokens = 512, kChunk = 256;
@@ -383,7 +384,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   if (options.weights_loaded) options.weights_loaded();
   const int64_t state_bytes = StateBytesOf(options, config);
   SKEIN_RETURN_IF_ERROR(CheckMemory("max_num_seqs", options.max_num_seqs, state_bytes));
-  // The plan follows the loading of the weights: the memory that is free then is available.
+  // Memory is planned after the weights are loaded: the memory that is free then is available.
   KvPlan plan;
   if (options.memory_bytes > 0) {
     const int threads = team->num_threads();
@@ -416,7 +417,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   const size_t kv_bytes = static_cast<size_t>(plan.num_blocks) * block_bytes;
   AlignedBuffer kv_buffer;
   if (options.kv_cache_file.empty()) {
-    kv_buffer = AlignedBuffer(kv_bytes, HugePages::kInside);  // unused blocks take no pages
+    kv_buffer = AlignedBuffer(kv_bytes, HugePages::kInside);  // unused blocks use no pages
   } else {
     Result<AlignedBuffer> in_file = AlignedBuffer::InFile(options.kv_cache_file, kv_bytes);
     if (!in_file.ok()) return Invalid("kv_cache_file", "is refused: " + in_file.status().message());

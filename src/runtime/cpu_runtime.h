@@ -25,7 +25,7 @@
 
 namespace skein {
 
-// The options of a model on the processor. 0: choose.
+// The options of a model on the processor. A value of 0 lets the runtime choose.
 struct CpuRuntimeOptions {
   std::string model_dir;
   std::vector<std::string> adapters;  // directories of LoRA adapters: ids from 1 on
@@ -40,43 +40,44 @@ struct CpuRuntimeOptions {
   // is free.
   int32_t long_prompt_tokens = 0;
   int32_t max_num_seqs = 16;
-  Pooling pooling = Pooling::kLast;  // of embeddings
-  std::vector<DenseModule> dense;    // after the pooling; each reads the output of the one before
+  Pooling pooling = Pooling::kLast;  // for embeddings
+  std::vector<DenseModule> dense;    // after the pooling; each module reads the output of the one
+                                     // before
   KvStorage kv_storage = KvStorage::kPaged;  // the same as the engine's
   bool share_attention = true;               // ForwardContext::share_attention
-  // At most one of these two is set. If neither, the KV memory holds max_num_seqs sequences of
-  // max_model_len, in at most half of the free memory.
+  // At most one of kv_cache_bytes and num_kv_blocks is set. If neither is set, the KV memory holds
+  // max_num_seqs sequences of max_model_len, in at most half of the free memory.
   int64_t kv_cache_bytes = 0;
   int32_t num_kv_blocks = 0;
-  int32_t num_states = 0;  // slots for states, of a model with linear layers; 0: StatesFor
-  // A file at this path holds the KV memory (AlignedBuffer::InFile). kv_cache_bytes gives its size,
+  int32_t num_states = 0;  // slots for states, for a model with linear layers; 0: as StatesFor
+  // A file at this path contains the KV memory (AlignedBuffer::InFile). Its size is kv_cache_bytes,
   // which may exceed the memory of the machine.
   std::string kv_cache_file;
-  // An alternative to those: all memory beside the weights. A prompt of max_model_len tokens takes
-  // its share first; a profile run at the start measures what it needs beyond its buffers. The rest
-  // is the KV memory.
+  // All memory besides the weights; an alternative to the options above. First, a prompt of
+  // max_model_len tokens gets its share; a profile run at the start measures how much it needs
+  // beyond its buffers. The rest is the KV memory.
   int64_t memory_bytes = 0;
   Execution execution = Execution::kPlain;
   Retention retention = Retention::kAll;
   Granularity granularity = Granularity::kOpTile;  // where steps stop
-  // The most steps that keep state at a time, at least 1. If it is more than one, a step of decodes
-  // alone runs beside them.
+  // The most steps that keep state at the same time, at least 1. If there is more than one, a step
+  // of decodes alone runs beside them.
   int32_t num_steps = 1;
   int32_t chunk_tokens = 0;  // for hybrid execution
   ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
   LoadProgress progress;
-  std::function<void()> weights_loaded;  // called before other memory is taken
+  std::function<void()> weights_loaded;  // called before any other memory is taken
 };
 
-// The output that a model with this head gives.
+// The output of a model with this head.
 OutputSpec OutputOf(Head head);
 
 // A model in memory, ready to run plans on the processor.
 class CpuRuntime : public Runtime {
  public:
-  // Fails as LoadModelConfig, LoadWeights and SelectIsa do. kInvalidArgument names an option that
-  // is out of range, that asks for more memory than is free, or that (kv_cache_bytes, memory_bytes)
-  // cannot hold one sequence of max_model_len.
+  // Fails as LoadModelConfig, LoadWeights and SelectIsa do. Also fails with kInvalidArgument,
+  // naming the option, if an option is out of range or asks for more memory than is free, or if
+  // kv_cache_bytes or memory_bytes cannot hold one sequence of max_model_len.
   static Result<std::unique_ptr<CpuRuntime>> Load(const CpuRuntimeOptions& options);
 
   virtual DType dtype() const = 0;         // compute type

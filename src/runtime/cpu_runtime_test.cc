@@ -76,7 +76,7 @@ TEST(CpuRuntimeTest, SizesKvMemoryAndReportsIt) {
   const MemoryReport memory = r.Memory();
   EXPECT_EQ(memory.kv_bytes, 15 * memory.kv_block_bytes);
   EXPECT_EQ(memory.kv_block_bytes % (r.config().KvBytesPerToken(DType::kBf16) * kBlockTokens), 0);
-  // Every matrix once, in 2 bytes, with up to one panel of padding each.
+  // The weights hold every matrix once, in 2 bytes, with up to one panel of padding each.
   EXPECT_GT(memory.weight_bytes, 2 * r.config().NumParameters());
   EXPECT_LT(memory.weight_bytes, 4 * r.config().NumParameters());
   const auto int8 = CpuRuntime::Load({.model_dir = kModelDir, .quantization = Quantization::kInt8});
@@ -109,7 +109,7 @@ TEST(CpuRuntimeTest, SplitsALimitOnMemory) {
   EXPECT_GT(report.planned_bytes + report.kv_bytes + report.kv_block_bytes, memory);
   EXPECT_EQ(chosen.value()->max_model_len(), chosen.value()->config().max_position);
 
-  options.memory_bytes = report.planned_bytes;  // without a block
+  options.memory_bytes = report.planned_bytes;  // leaves no byte for a block
   options.max_model_len = chosen.value()->config().max_position;
   const Status too_long = CpuRuntime::Load(options).status();
   EXPECT_EQ(too_long.param(), "max_model_len");
@@ -281,7 +281,7 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
     config.scheduler.prefix_caching = load.prefix_caching;
     config.scheduler.force_decode_path = load.force_decode_path;
     EngineUnderTest engine(options, config);
-    for (int round = 0; round < 2; ++round) {  // the second round finds a filled cache
+    for (int round = 0; round < 2; ++round) {  // in the second round, the cache is filled
       const std::vector<Reply> together = engine.Ask(requests);
       ASSERT_EQ(together.size(), alone.size());
       for (size_t i = 0; i < together.size(); ++i) {
@@ -299,7 +299,7 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
   }
 }
 
-// A sequence in contiguous memory, one after the other, equals the sequence in shared blocks.
+// Sequences in contiguous memory, one after the other, get the same answers as in shared blocks.
 TEST_P(AnyLoadTest, ContiguousStorageGivesTheSameAnswers) {
   const std::string model = GetParam();
   const bool shared = model == "stories260K";

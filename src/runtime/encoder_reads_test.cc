@@ -1,5 +1,5 @@
-// Encoders through the whole engine: the values of the reference, the same bits alone and in a
-// batch, and clear refusals.
+// Encoders through the whole engine: the values are those of the reference, the bits are the same
+// alone and in a batch, and refusals are clear.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,13 +28,14 @@ using Rows = std::vector<std::vector<float>>;
 
 class EncoderReadsTest : public ::testing::Test {
  protected:
-  // `prefill_only`: that preset, with a pool of one block, which encoders do not use.
+  // With `prefill_only`, uses the preset prefill-only and a pool of one block, which encoders do
+  // not use.
   void Load(const std::string& name, Pooling pooling = Pooling::kMean, bool prefill_only = false) {
     const std::string dir = SKEIN_SOURCE_DIR "/tests/data/encoders/" + name;
     engine_ = nullptr;
     std::ifstream file(dir + "/golden.json");
     golden_ = Json::parse(file)["prompts"].get<std::vector<Json>>();
-    // Some steps hold one prompt, others several.
+    // The budget is such that some steps have one prompt and others several.
     int32_t step_tokens = 150;
     for (const Json& golden : golden_) {
       step_tokens = std::max(step_tokens, static_cast<int32_t>(golden["ids"].size()));
@@ -75,7 +76,7 @@ class EncoderReadsTest : public ::testing::Test {
     return request;
   }
 
-  // Submits all requests at once; returns the values in order.
+  // Submits all requests at the same time. Returns the values in order.
   Rows AskAll(const std::vector<Request>& requests) {
     std::map<RequestId, std::vector<float>> answers;
     std::mutex mutex;
@@ -96,7 +97,7 @@ class EncoderReadsTest : public ::testing::Test {
     return rows;
   }
 
-  // Sends every prompt three times at once, then each alone.
+  // Sends every prompt three times at the same time, then each prompt alone.
   void ExpectGolden(const char* member, const OutputSpec& output) {
     std::vector<Request> requests;
     for (int round = 0; round < 3; ++round) {

@@ -1,5 +1,5 @@
 // Shared prefixes on the real executor. A common prefix is computed once, in the same pass or in an
-// earlier one. The logits of each request are those that it has alone, bit for bit.
+// earlier one. The logits of each request have the same bits as when it runs alone.
 
 #include <gtest/gtest.h>
 

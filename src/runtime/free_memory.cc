@@ -9,7 +9,7 @@
 namespace skein {
 namespace {
 
-// The number in a one-line file; nullopt for another word ("max").
+// The number in a one-line file; nullopt if the file has a word instead ("max").
 std::optional<int64_t> ReadNumber(const char* path) {
   std::ifstream file(path);
   int64_t number = 0;
@@ -17,7 +17,7 @@ std::optional<int64_t> ReadNumber(const char* path) {
   return std::nullopt;
 }
 
-// The number after `key` in a file of lines "key number ..."; 0 if there is none.
+// The number behind `key` in a file of lines "key number ..."; 0 if there is no such line.
 int64_t ReadKey(const char* path, const char* key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -38,7 +38,7 @@ int64_t FreeMemoryBytes() {
   const auto limit = ReadNumber("/sys/fs/cgroup/memory.max");
   const auto used = ReadNumber("/sys/fs/cgroup/memory.current");
   if (!limit || !used) return available;
-  // Cached files count as used, but the system can drop them.
+  // Cached file pages count as used, but the system can drop them.
   const int64_t files = ReadKey("/sys/fs/cgroup/memory.stat", "file");
   return std::clamp<int64_t>(*limit - *used + files, 0, available);
 }

@@ -4,11 +4,11 @@
 
 namespace skein {
 
-// Bytes that this process could still take without swapping: what the system reports as available,
-// or less if a control group allows less. 0 if unknown.
+// The bytes that this process can still take without swapping: what the system reports as
+// available, or less if a control group allows less. 0 if it is not known.
 int64_t FreeMemoryBytes();
 
-// Bytes of this process in memory.
+// The bytes of this process that are in memory.
 int64_t ResidentBytes();
 
 }  // namespace skein

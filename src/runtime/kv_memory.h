@@ -15,12 +15,12 @@ namespace skein {
 
 static_assert(kBlockTokens == kKvBlockTokens, "policy and kernels mean the same block");
 
-// The keys and values of all blocks of all layers. The system gives pages when a block is first
-// written, but for a file (AlignedBuffer::InFile) at once. The block pool knows the owners of
-// blocks.
+// The keys and values of all blocks of all layers. The system provides pages when a block is first
+// written; for a file (AlignedBuffer::InFile), it provides them at once. The block pool knows the
+// owners of the blocks.
 //
-// Contiguous memory holds one sequence at a time, from its beginning on: the blocks of the pool
-// then count its length and are no addresses.
+// Contiguous memory holds one sequence at a time, from the sequence's beginning on. The blocks of
+// the pool then only count its length; they are not addresses.
 class KvMemory final : public KvPort {
  public:
   explicit KvMemory(const KvLayout& layout);
@@ -44,7 +44,7 @@ class KvMemory final : public KvPort {
  private:
   KvLayout layout_;
   AlignedBuffer buffer_;
-  std::vector<BlockId> first_blocks_;  // 0, 1, ...: for contiguous memory
+  std::vector<BlockId> first_blocks_;  // 0, 1, ...; for contiguous memory
 };
 
 }  // namespace skein

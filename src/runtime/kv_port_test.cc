@@ -14,7 +14,7 @@ namespace skein {
 namespace {
 
 constexpr int32_t kPromptTokens = 77;
-constexpr int32_t kNewTokens = 40;  // the last ones go into a block that was not transferred
+constexpr int32_t kNewTokens = 40;  // the last tokens go into a block that was not transferred
 
 std::unique_ptr<CpuRuntime> Load(int32_t num_blocks, int32_t threads, KvStorage storage) {
   return CpuRuntime::Load({.model_dir = SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",
@@ -27,12 +27,12 @@ std::unique_ptr<CpuRuntime> Load(int32_t num_blocks, int32_t threads, KvStorage 
       .value();
 }
 
-// One sequence, advanced by hand.
+// One sequence, whose steps are planned by hand.
 struct PortSequence {
   std::vector<TokenId> tokens;
   GenerateSpec generate;
 
-  // Computes all tokens from `begin` on and draws the next one.
+  // Computes all tokens from `begin` on and draws the next token.
   OutputToken Draw(CpuRuntime& runtime, int32_t begin, const std::vector<BlockId>& table) {
     const DrawSpec draw = {&generate, 0, tokens, kPromptTokens};
     const PlanRow row = {0, begin, std::span(tokens).subspan(begin), table, std::span(&draw, 1)};
@@ -74,7 +74,7 @@ TEST_P(KvPortTest, DecodingGoesOnElsewhereWithTheSameBits) {
   const std::vector<BlockId> here = {8, 2, 5, 0};
   std::vector<BlockId> there = {3, 0, 4, 1};
   if (GetParam() == KvStorage::kContiguous) std::iota(there.begin(), there.end(), 0);
-  // An earlier owner of the blocks left its data in them.
+  // The blocks still have the data of an earlier owner.
   PortSequence other = NewSequence();
   std::ranges::reverse(other.tokens);
   other.Draw(*decode, 0, there);

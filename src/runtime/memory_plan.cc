@@ -25,7 +25,7 @@ constexpr PrefillMode kModes[] = {
     {.name = "hybrid-prefix", .execution = Execution::kHybrid, .retention = Retention::kPrefix},
 };
 
-// Bytes for each token in the request, the batch, and the lists of spans, tiles and output tokens.
+// For each token: bytes in the request, the batch, and the lists of spans, tiles and output tokens.
 constexpr int64_t kListBytesPerToken = 16;
 
 int64_t BlockBytes(const ModelConfig& config, DType dtype) {
@@ -33,8 +33,8 @@ int64_t BlockBytes(const ModelConfig& config, DType dtype) {
   return static_cast<int64_t>(block.total_bytes());
 }
 
-// The largest n of [0, end] for which `fits` holds. REQUIRES: it holds for 0, and for no n above
-// one for which it fails.
+// The largest n of [0, end] for which `fits` holds. REQUIRES: `fits` holds for 0, and wherever it
+// fails, it fails for all larger n.
 template <typename Fits>
 int32_t Largest(int32_t end, const Fits& fits) {
   int32_t begin = 0;
@@ -80,14 +80,14 @@ int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimi
   return states.num_steps * step(limits) + decodes + angles;
 }
 
-// A stack holds the sums of q, k and v (192 KiB) and, above them, the rows and sums of a product
-// (768 and 512 KiB). The scratch memory of attention is smaller. The part that is written depends
-// on the product, so all of it counts; with rows in tiles and all of k in one strip, most of it is
-// margin.
+// A stack holds the sums of q, k and v (192 KiB) and, on top of them, the rows and sums of a
+// product (768 and 512 KiB). The scratch memory of attention is smaller. It depends on the product
+// how much of this is written, so all of it is counted. With rows in tiles and all of k in one
+// strip, most of it is margin.
 //
-// Huge pages on request take nothing more: they lie in buffers that are counted whole (HugePages).
-// A system that gives them unasked (transparent_hugepage=always) also gives them to stacks: up to
-// 2.5 MiB more for each thread.
+// Huge pages on request add nothing: they are in buffers that are counted completely (HugePages). A
+// system that uses huge pages without request (transparent_hugepage=always) also uses them for
+// stacks: up to 2.5 MiB more for each thread.
 int64_t FixedBytes(int num_threads) {
   constexpr int64_t kUncounted = int64_t{1} << 20;  // pages of code, the allocator, tables
   return kUncounted + num_threads * kThreadStackBytes;
@@ -99,7 +99,7 @@ int32_t StatesFor(const ModelConfig& config, int32_t max_num_seqs) {
 }
 
 int64_t SamplerBytes(const ModelConfig& config, int num_threads, bool draws) {
-  const int64_t per_id = draws ? 20 : 12;  // a value, a count and an id; a candidate
+  const int64_t per_id = draws ? 20 : 12;  // a value, a count and an id; and a candidate
   return num_threads * int64_t{config.vocab_size} * per_id;
 }
 
@@ -114,7 +114,7 @@ ForwardLimits LimitsOf(const PrefillMode& mode, int32_t num_tokens) {
 
 int32_t KvBlocksOf(const PrefillMode& mode, int32_t num_tokens) {
   if (mode.retention == Retention::kAll) return BlocksFor(num_tokens);
-  // A prefix may be as short as one block.
+  // A prefix that is kept may be as short as one block.
   return mode.retention == Retention::kPrefix ? std::min(1, num_tokens / kBlockTokens) : 0;
 }
 
@@ -147,7 +147,7 @@ std::optional<MemorySplit> SplitMemory(const ModelConfig& config, DType dtype, R
     return temporary(n) + least * block_bytes <= bytes;
   };
   if (max_model_len == 0) {
-    // With Retention::kAll a prompt needs the cache itself.
+    // With Retention::kAll, the prompt itself needs the cache.
     const int64_t share = retention == Retention::kAll ? memory_bytes : memory_bytes / 2;
     max_model_len = Largest(longest, [&](int32_t n) { return fits(n, share); });
   }

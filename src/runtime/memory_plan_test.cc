@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kGiB = int64_t{1} << 30;
 constexpr int kThreads = 2;
 
-ModelConfig Qwen3() {  // 0.6B
+ModelConfig Qwen3() {  // of 0.6B parameters
   ModelConfig config;
   config.vocab_size = 151936;
   config.hidden_size = 1024;
@@ -49,9 +49,9 @@ TEST(MemoryPlan, TheLongestInputIsTheLastThatFits) {
   EXPECT_EQ(FindPrefillMode("whole"), nullptr);
 }
 
-// Collecting the chunks' outputs costs what hybrid prefilling saves. Only with outputs in place
-// does each part allow longer inputs. Together the parts are worth more than eight times the paged
-// memory.
+// If the chunks' outputs are collected, this costs the memory that hybrid prefilling saves. Only
+// with outputs in place does each part of hybrid prefilling allow longer inputs. Together, the
+// parts allow inputs more than eight times as long as the paged cache does.
 TEST(MemoryPlan, EachPartOfHybridPrefillingAllowsLongerInputs) {
   const auto longest = [](const char* name) {
     return MaxInputTokens(Qwen3(), DType::kBf16, *FindPrefillMode(name), 2 * kGiB, kThreads);
@@ -85,18 +85,19 @@ TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
             (1 << 20) + TemporaryBytes(config, DType::kBf16, limits(20000), 20000));
   EXPECT_LE(given->temporary_bytes + given->num_kv_blocks * block_bytes, kGiB);
   EXPECT_GT(given->temporary_bytes + (given->num_kv_blocks + 1) * block_bytes, kGiB);
-  // Suspended steps have activations set aside, too.
+  // Memory is also set aside for the activations of suspended steps.
   const auto three = split(kGiB, 20000, {.num_steps = 3});
   ASSERT_TRUE(three.has_value());
   EXPECT_GT(three->temporary_bytes, 2 * given->temporary_bytes);
   EXPECT_LE(three->temporary_bytes + three->num_kv_blocks * block_bytes, kGiB);
-  // A step of decodes beside them needs less.
+  // A step of decodes beside them needs less memory than a further step of any kind.
   const auto decodes = split(kGiB, 20000, {.num_steps = 3, .num_decodes = 16});
   ASSERT_TRUE(decodes.has_value());
   const int64_t more = decodes->temporary_bytes - three->temporary_bytes;
   EXPECT_GT(more, int64_t{16} * config.vocab_size * 4);
   EXPECT_LT(more, given->temporary_bytes / 2);
-  // The length is that of the model or, if that is too much, what fits in half of the memory.
+  // The length is that of the model. If that is too long, it is the length that fits half of the
+  // memory.
   EXPECT_EQ(split(4 * kGiB, 0)->max_model_len, config.max_position);
   const auto chosen = split(kGiB / 2, 0);
   ASSERT_TRUE(chosen.has_value());
@@ -112,7 +113,8 @@ TEST(MemoryPlan, WhatIsDrawnFromNeedsCandidates) {
   EXPECT_EQ(SamplerBytes(config, kThreads, true), kThreads * 20 * config.vocab_size);
 }
 
-// The distance from the beginning of the stack to the lowest byte that a thread writes in `fn`.
+// The number of bytes from the beginning of the stack to the lowest byte that a thread writes in
+// `fn`.
 int64_t StackDepth(const std::function<void()>& fn) {
   constexpr size_t kBytes = size_t{8} << 20;
   constexpr std::byte kUnused{0xa5};
@@ -134,9 +136,9 @@ int64_t StackDepth(const std::function<void()>& fn) {
                             [](std::byte b) { return b != kUnused; });
 }
 
-// The least that a thread writes: the sums of q, k and v, and on AMX the rows and sums of a product
-// (kernels/cpu/amx.cc). Logits of bf16 models need the latter even if q, k and v lie in tiles.
-// Products of int8 need them below the sums of q, k and v.
+// The least number of bytes that a thread writes: the sums of q, k and v; on AMX also the rows and
+// sums of a product (kernels/cpu/amx.cc). Logits of bf16 models need these rows and sums even if q,
+// k and v are in tiles. In int8 products, they are below the sums of q, k and v.
 int64_t LeastDepth(Isa isa, DType dtype, bool int8) {
   constexpr int64_t kQkvSums = int64_t{192} << 10, kProduct = int64_t{1280} << 10;
   if (isa != Isa::kAmx) return kQkvSums;

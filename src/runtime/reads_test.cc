@@ -37,7 +37,7 @@ class ReadsTest : public ::testing::Test {
     return request;
   }
 
-  // One request of each kind, with its answer alone and nothing cached.
+  // One request of each kind. Its reference answer is computed alone, with nothing cached.
   std::vector<Request> Mixture() {
     std::vector<Request> requests;
     requests.push_back(NewRequest(120, LabelSpec{.tokens = {5, 77, 6}}));
@@ -78,7 +78,7 @@ void ReadsTest::ExpectSameBitsUnderLoad(const std::string& quantization) {
       {.max_num_batched_tokens = 33},
       {.max_num_batched_tokens = 70, .num_kv_blocks = 8},
       {.max_num_batched_tokens = 40, .num_kv_blocks = 8, .caching = false},
-      // The blocks cannot hold prompts of 120 tokens or more.
+      // In these configurations, the blocks cannot hold prompts of 120 tokens or more.
       {.max_num_batched_tokens = 40, .num_kv_blocks = 3, .preset = "prefill-only"},
       {.max_num_batched_tokens = 70, .num_kv_blocks = 3, .retention = Retention::kNone},
       {.num_kv_blocks = 5,
@@ -90,7 +90,7 @@ void ReadsTest::ExpectSameBitsUnderLoad(const std::string& quantization) {
     options.quantization = quantization;
     SCOPED_TRACE(options.max_num_batched_tokens);
     Server server(options);
-    for (int round = 0; round < 3; ++round) {  // the later rounds find the cache filled
+    for (int round = 0; round < 3; ++round) {  // in later rounds, the cache is filled
       std::vector<Request> load;
       std::vector<size_t> which;
       for (int i = 0; i < 12; ++i) {
@@ -108,7 +108,8 @@ TEST_F(ReadsTest, SameBitsWhateverTheLoadTheChunksAndTheCache) { ExpectSameBitsU
 TEST_F(ReadsTest, SameBitsWhateverTheLoadWithInt8Weights) { ExpectSameBitsUnderLoad("int8"); }
 TEST_F(ReadsTest, SameBitsWhateverTheLoadWithInt4Weights) { ExpectSameBitsUnderLoad("int4"); }
 
-// A prompt that loses its blocks halfway computes them again and delivers only the rest.
+// A prompt that loses its blocks halfway computes their tokens again, but delivers only the
+// remaining log-probabilities.
 TEST_F(ReadsTest, APreemptedPromptGoesOnWhereItStopped) {
   Request elder = NewRequest(31, GenerateSpec{.max_tokens = 60});
   Request younger = NewRequest(200, GenerateSpec{.max_tokens = 1});
@@ -117,7 +118,7 @@ TEST_F(ReadsTest, APreemptedPromptGoesOnWhereItStopped) {
   const Answer expected = alone.Ask(younger);
   ASSERT_EQ(expected.prompt_logprobs.size(), 199u);
   for (const bool caching : {false, true}) {
-    // The younger takes seven of eight blocks; the elder needs its second before that one ends.
+    // `younger` takes seven of eight blocks. `elder` needs its second block before `younger` ends.
     Server server({.max_num_batched_tokens = 40, .num_kv_blocks = 8, .caching = caching});
     ExpectSame(server.AskAll({elder, younger})[1], expected);
     EXPECT_GE(server.engine().Stats().num_preemptions, 1u);
@@ -148,7 +149,7 @@ TEST_F(ReadsTest, PooledPromptsRunWhole) {
     Request labels = request;
     labels.output = LabelSpec{.tokens = {1}};
     const Answer alone = server.Ask(request);
-    server.Ask(labels);  // now its prefix is cached
+    server.Ask(labels);  // puts the request's prefix into the cache
     const std::vector<Answer> answers =
         server.AskAll({NewRequest(120, GenerateSpec{.max_tokens = 9}), request, labels, request});
     ExpectSame(answers[1], alone);
@@ -232,8 +233,8 @@ TEST_F(ReadsTest, PromptLogprobsAgreeWithTheReference) {
   }
 }
 
-// Pooling and the Dense modules after it, from the files that sentence-transformers wrote
-// (tools/make_golden_sentence.py). The server normalizes, not the engine.
+// Pooling and the Dense modules behind it, compared with files that sentence-transformers wrote
+// (tools/make_golden_sentence.py). The server normalizes embeddings, not the engine.
 TEST_F(ReadsTest, EmbeddingsOfDenseModulesAgreeWithTheReference) {
   const std::pair<std::string, std::vector<std::string>> models[] = {
       {"sentence/bert-two-dense", {"2_Dense", "3_Dense"}},
@@ -260,7 +261,7 @@ TEST_F(ReadsTest, EmbeddingsOfDenseModulesAgreeWithTheReference) {
       const std::vector<double> want = golden["prompts"][i]["embedding"];
       ASSERT_EQ(got.size(), want.size());
       double norm = 1;
-      if (modules.size() == 2) {  // these end with a Normalize module
+      if (modules.size() == 2) {  // models with two modules end with Normalize
         norm = 0;
         for (const float x : got) norm += double{x} * x;
         norm = std::sqrt(norm);
@@ -292,7 +293,7 @@ TEST_F(ReadsTest, ClassesAgreeWithTheReference) {
       for (size_t c = 0; c < want.size(); ++c) {
         EXPECT_NEAR(answers[i].read->values[c], want[c], 2e-5);
       }
-      ExpectSame(server.Ask(requests[i]), answers[i]);  // some unchunked prefixes are cached now
+      ExpectSame(server.Ask(requests[i]), answers[i]);  // some prefixes are cached in one piece now
     }
     RequestId id = 0;
     const Status refused = server.engine().Submit(

@@ -9,25 +9,25 @@
 
 namespace skein {
 
-// The use of memory: of the device that computes.
+// The memory that is used, on the device that computes.
 struct MemoryReport {
   int64_t weight_bytes = 0;
-  int64_t kv_bytes = 0;        // reserved; on the processor pages are taken at the first write
+  int64_t kv_bytes = 0;        // reserved; on the processor, pages are used from the first write on
   int64_t kv_block_bytes = 0;  // one block of all layers
-  int64_t state_bytes = 0;     // of all slots for states; pages are taken as those
+  int64_t state_bytes = 0;     // of all slots for states; pages are used as in kv_bytes
   int64_t rope_bytes = 0;
-  int64_t activation_bytes = 0;  // of the most steps that were alive at once
-  int64_t planned_bytes = 0;     // if memory is limited: the most that the largest step takes
+  int64_t activation_bytes = 0;  // of the most steps that existed at the same time
+  int64_t planned_bytes = 0;     // the most that the largest step takes, if memory is limited
 };
 
-// A model on a device, ready to run plans. Every Task is destroyed before it.
+// A model on a device, ready to run plans. Every Task must be destroyed before the Runtime.
 class Runtime {
  public:
   virtual ~Runtime() = default;
 
   virtual Executor& executor() = 0;
   virtual KvPort& kv_port() = 0;  // access to the executor's blocks
-  // Sets where tasks stop.
+  // Sets the boundaries at which tasks stop.
   virtual void set_granularity(Granularity granularity) = 0;
   virtual const ModelConfig& config() const = 0;
   virtual int32_t num_kv_blocks() const = 0;

@@ -1,5 +1,5 @@
-// The same decision asked a thousand times: alone, in a batch, cached, in chunks, with a shared
-// prefix, on either path. All values are equal, bit for bit.
+// The same decision is asked a thousand times: alone, in a batch, cached, in chunks, with a shared
+// prefix, as OneShot and as Decode. All values are equal, bit for bit.
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ class SameValueTest : public ::testing::Test {
     return tokens;
   }
 
-  // A question of `own` tokens about the input.
+  // A question with `own` tokens behind the input.
   Request Question(const std::vector<TokenId>& input, int32_t own) {
     Request request;
     request.prompt = input;
@@ -120,7 +120,7 @@ TEST_F(SameValueTest, AThousandAsksGiveOneValue) {
   EXPECT_GT(num_forests, 50u);
 }
 
-// Clients with overlapping requests, which stop each other's prefills.
+// Clients with overlapping requests stop each other's prefills.
 TEST_F(SameValueTest, WhoeverStopsIt) {
   constexpr int kClients = 4;
   const std::vector<TokenId> input = Tokens(100);

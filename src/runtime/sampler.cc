@@ -25,7 +25,8 @@ bool HasPenalties(const SamplingParams& p) {
   return p.repetition_penalty != 1.0f || p.presence_penalty != 0.0f || p.frequency_penalty != 0.0f;
 }
 
-// The least temperature of a draw: a denormal one would count as zero in a division.
+// The draw is greedy if the temperature is below the least normal number: a denormal one would
+// count as zero in a division.
 bool IsGreedy(const SamplingParams& p) { return p.temperature < std::numeric_limits<float>::min(); }
 
 bool MustMaskStops(const DrawSpec& spec) {
@@ -38,9 +39,9 @@ bool ChangesLogits(const DrawSpec& spec) {
          spec.grammar != nullptr || HasPenalties(p) || MustMaskStops(spec);
 }
 
-// The first candidate whose value, with all before it, exceeds that share of the total. REQUIRES:
-// random in [0, 1), a multiple of 2^-53. So the target stays below the total, which is the last
-// sum.
+// The first candidate for which the sum of its value and all values before it exceeds `random`
+// times the total. REQUIRES: random in [0, 1), a multiple of 2^-53. So the target stays below the
+// total, which is the last sum.
 TokenId DrawOf(const CandidateSet& set, double random) {
   SKEIN_CHECK(!set.candidates().empty());
   const double target = random * set.Total();
@@ -49,7 +50,8 @@ TokenId DrawOf(const CandidateSet& set, double random) {
   return c->id;
 }
 
-// Copies the logits whose bit is set; the other values become -inf. Returns the lowest such token.
+// Copies the logits whose bit in `mask` is set; the other values become -inf. Returns the lowest
+// token with a bit.
 TokenId CopyMasked(std::span<const uint32_t> mask, std::span<const float> logits,
                    std::span<float> values) {
   const size_t vocab = logits.size();
@@ -127,7 +129,7 @@ TokenId Sampler::Pick(const DrawSpec& spec, const float* logits, Kernels::Larges
     const std::optional<TokenId> lowest = ChangeLogits(spec, logits, scratch);
     logits = scratch.values.data();
     largest = kernels_->FindLargest(logits, vocab_, scratch.group_max.data());
-    // The model may give every allowed token the probability zero.
+    // All allowed tokens may have the probability zero.
     if (largest.max == kMinusInf && lowest) return *lowest;
   }
   if (IsGreedy(spec.generate->sampling) || std::isinf(largest.max)) return largest.argmax;
@@ -174,8 +176,8 @@ void Sampler::ApplyPenalties(const DrawSpec& spec, Scratch& scratch) const {
   const SamplingParams& params = spec.generate->sampling;
   const auto outputs = spec.history.subspan(spec.prompt_len);
   for (const TokenId id : outputs) ++scratch.counts[id];
-  // Visits every distinct token of the history once. -1 marks a prompt token that has been visited,
-  // and a count is negated at its visit.
+  // Visits every distinct token of the history once. After a visit, a prompt token's count is -1,
+  // and another count is negated.
   for (const TokenId id : spec.history) {
     int32_t& count = scratch.counts[id];
     if (count < 0) continue;
@@ -194,7 +196,7 @@ void Sampler::MaskStops(const DrawSpec& spec, Scratch& scratch) const {
   const auto is_stop = [&](TokenId id) {
     return std::find(stops.begin(), stops.end(), id) != stops.end();
   };
-  // If only stop tokens are allowed, they stay: there is nothing else to draw.
+  // If only stop tokens are allowed, they stay allowed: there is nothing else to draw.
   const std::vector<TokenId>& allowed = spec.generate->sampling.allowed_token_ids;
   if (!allowed.empty() && std::all_of(allowed.begin(), allowed.end(), is_stop)) return;
   for (const TokenId id : stops) {
@@ -209,7 +211,7 @@ TokenId Sampler::DrawWeighted(const DrawSpec& spec, const float* logits, float m
   CandidateSet& set = scratch.candidates;
   double total = 0;
   if (params.top_k > 0) {
-    // A logit of -inf has the weight 0 and is never drawn.
+    // A logit of -inf gets the weight 0 and is never drawn.
     TakeLargest(logits, params.top_k, std::numeric_limits<float>::lowest(), scratch);
     WeighCandidates(max, params.temperature, scratch);
     total = set.Total();
@@ -233,7 +235,8 @@ TokenId Sampler::DrawOfAll(double random, const Scratch& scratch) const {
   int32_t group = 0;
   while (before + sums[group] <= target) before += sums[group++];
   const int32_t end = std::min(vocab_, (group + 1) * kRowGroup);
-  // Finds the token in the group; if its sum was rounded differently, the last one with a weight.
+  // Finds the token in the group. If the group's sum was rounded differently, it is the group's
+  // last token with a weight.
   TokenId token = 0;
   for (int32_t id = group * kRowGroup; id < end && before <= target; ++id) {
     if (scratch.values[id] == 0) continue;
@@ -250,7 +253,8 @@ void Sampler::Take(const float* x, float floor, const float* group_max, Scratch&
 }
 
 void Sampler::TakeLargest(const float* logits, int32_t count, float least, Scratch& scratch) const {
-  // At least `count` groups hold an element as large as the count-th of their maxima.
+  // At least `count` groups contain an element as large as the count-th largest of the groups'
+  // maxima.
   std::vector<float>& maxima = scratch.ordered_max;
   float floor = kMinusInf;
   if (count <= std::ssize(maxima)) {
@@ -265,9 +269,9 @@ void Sampler::TakeLargest(const float* logits, int32_t count, float least, Scrat
 void Sampler::TakeLikely(const SamplingParams& params, double total, Scratch& scratch) const {
   const float* weights = scratch.values.data();
   if (params.top_p >= 1.0f) return Take(weights, params.min_p, nullptr, scratch);
-  // Weights below rest / (2 vocab) sum to less than half of what top_p may leave out. The others
-  // are therefore enough, whatever the rounding of sums. Usually a few large weights are enough, so
-  // a higher floor is tried first.
+  // Weights below rest / (2 vocab) sum to less than half of what top_p may leave out. So the other
+  // weights are enough, however sums are rounded. Usually a few large weights are enough, so a
+  // higher floor is tried first.
   const double rest = (1.0 - double{params.top_p}) * total;
   const double enough = double{params.top_p} * total * (1 + 0x1p-30);
   const double last = 2.0 * vocab_;

@@ -12,8 +12,8 @@
 
 namespace skein {
 
-// Draws tokens from logits as SamplingParams says (docs/numerics.md, "Draws"). A draw depends on
-// its logits and its DrawSpec alone; among equal values the lower id comes first. The cost is a few
+// Draws tokens from logits as SamplingParams says (docs/numerics.md, "Draws"). A draw depends only
+// on its logits and its DrawSpec. Among equal values, the lower id comes first. The cost is a few
 // passes over the vocabulary, never a sort: a bound first selects the tokens that the cut-offs may
 // keep. Thread rule: calls with different `thread` may overlap.
 class Sampler {
@@ -21,12 +21,13 @@ class Sampler {
   // `kernels` must outlive the sampler.
   Sampler(const Kernels* kernels, int32_t vocab, int num_threads);
 
-  // logits [vocab] are not changed; `thread` in [0, num_threads) selects the scratch memory. If a
-  // logit is NaN or +inf, or all are -inf, result->finite is false and no token is drawn.
+  // Draws a token. logits [vocab] are not changed; `thread` in [0, num_threads) selects the scratch
+  // memory. If a logit is NaN or +inf, or all are -inf, result->finite is false and no token is
+  // drawn.
   void Draw(const DrawSpec& spec, const float* logits, int thread, DrawResult* result);
 
-  // Computes the log-probability of `token`, and the `num_top` most likely tokens, into everything
-  // but result->position. If Draw would not be finite, returns false and fills in the token alone.
+  // Computes the log-probability of `token`, and the `num_top` most likely tokens. Sets all of
+  // *result except `position`. If Draw would not be finite, returns false and sets only the token.
   bool Logprob(TokenId token, int32_t num_top, const float* logits, int thread,
                PromptLogprob* result);
 
@@ -46,23 +47,24 @@ class Sampler {
     std::vector<float> values;       // [vocab]: logits after the parameters, then weights
     std::vector<int32_t> counts;     // [vocab]: zero between draws
     std::vector<int32_t> ids;        // [vocab]
-    std::vector<float> group_max;    // of the logits to draw from
-    std::vector<float> ordered_max;  // the same in another order
-    std::vector<double> group_sums;  // of the weights
+    std::vector<float> group_max;    // [groups] of the logits to draw from
+    std::vector<float> ordered_max;  // the same maxima in another order
+    std::vector<double> group_sums;  // [groups] of the weights
     CandidateSet candidates;
     std::vector<TokenId> next_of_choices;
     std::vector<uint32_t> mask;  // [ceil(vocab / 32)]: the tokens that a grammar allows
   };
 
-  // `largest` and scratch.group_max belong to `logits`. scratch.group_max is overwritten.
+  // Draws one token. `largest` and scratch.group_max belong to `logits`. scratch.group_max is
+  // overwritten.
   TokenId Pick(const DrawSpec& spec, const float* logits, Kernels::Largest largest,
                Scratch& scratch) const;
   // Writes the logits, changed by the parameters, to scratch.values. Returns the lowest allowed
-  // token; nullopt: all are allowed.
+  // token; nullopt if all are allowed.
   std::optional<TokenId> ChangeLogits(const DrawSpec& spec, const float* logits,
                                       Scratch& scratch) const;
-  // Copies the logits of the allowed tokens to scratch.values and sets the others to -inf. Returns
-  // as above.
+  // Copies the logits of the allowed tokens to scratch.values and sets the other values to -inf.
+  // Returns the lowest allowed token; nullopt if all are allowed.
   std::optional<TokenId> CopyAllowed(const DrawSpec& spec, const float* logits,
                                      Scratch& scratch) const;
   std::span<const TokenId> AllowedIds(const DrawSpec& spec, Scratch& scratch) const;
@@ -76,16 +78,17 @@ class Sampler {
   // Fills scratch.candidates with the elements of x [vocab] that are at least `floor`. group_max:
   // as for Kernels::FindAtLeast.
   void Take(const float* x, float floor, const float* group_max, Scratch& scratch) const;
-  // Fills them with the `count` best of `logits`, none below `least`. scratch.group_max belongs to
-  // `logits`.
+  // Fills scratch.candidates with the `count` best of `logits`, none below `least`.
+  // scratch.group_max belongs to `logits`.
   void TakeLargest(const float* logits, int32_t count, float least, Scratch& scratch) const;
-  // Fills them with the weights in scratch.values, of sum `total`, that top_p and min_p may keep.
+  // Fills scratch.candidates with those weights in scratch.values that top_p and min_p may keep.
+  // `total` is the sum of all weights.
   void TakeLikely(const SamplingParams& params, double total, Scratch& scratch) const;
   // Turns the candidates' logits into weights.
   void WeighCandidates(float max, float temperature, Scratch& scratch) const;
 
   TokenLogprob LogprobOf(TokenId token, const float* logits, float log_sum_exp) const;
-  // scratch.group_max belongs to `logits`.
+  // Writes the `count` most likely tokens to *top. scratch.group_max belongs to `logits`.
   void FillTop(const float* logits, float log_sum_exp, int32_t count, Scratch& scratch,
                std::vector<TokenLogprob>* top) const;
 

@@ -1,5 +1,5 @@
-// Draws against the definition in docs/numerics.md, "Draws", written with whole sorts: the same
-// tokens on every instruction set.
+// Draws, compared with the definition in docs/numerics.md ("Draws"), which is written here with
+// complete sorts. Every instruction set draws the same tokens.
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ struct PlainRow {
                      [&](TokenId a, TokenId b) { return weights[a] > weights[b]; });
   }
 
-  // The sum of the kept weights, by id.
+  // The sum of the kept weights, added in the order of the ids.
   double KeptSum(const std::vector<uint8_t>& kept) const {
     double sum = 0;
     for (size_t id = 0; id < kept.size(); ++id) sum += kept[id] ? double{weights[id]} : 0.0;
@@ -77,7 +77,7 @@ struct PlainRow {
       double sum = 0;
       for (const TokenId id : by_weight) {
         if (!kept[id]) continue;
-        kept[id] = sum == 0 || sum < double{p.top_p} * total;  // at least one
+        kept[id] = sum == 0 || sum < double{p.top_p} * total;  // keeps at least one
         if (kept[id]) sum += weights[id];
       }
     }
@@ -121,7 +121,7 @@ class SamplerDefinitionTest : public ::testing::TestWithParam<Isa> {
     if (kind == kPeaked) {
       for (int i = 0; i < 30; ++i) x[random_() % n] = 16 - 0.3f * static_cast<float>(i);
     }
-    if (kind == kSomeLowest) x[random_() % n] = 0.5f;  // at least one is above -inf
+    if (kind == kSomeLowest) x[random_() % n] = 0.5f;  // at least one logit is above -inf
     return x;
   }
 
@@ -162,7 +162,7 @@ TEST_P(SamplerDefinitionTest, EveryCutDrawsWhatAWholeSortDraws) {
   }
 }
 
-// With bias or forbidden tokens the sampler works on its own copy of the row, in which weights
+// With a bias or forbidden tokens, the sampler works on its own copy of the row, in which weights
 // replace logits.
 TEST_P(SamplerDefinitionTest, ChangedLogitsAreCutAlike) {
   const std::unique_ptr<Kernels> kernels = MakeKernels(GetParam()).value();

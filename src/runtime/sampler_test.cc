@@ -20,7 +20,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The definition of SamplingParams, written naively: sorted, in double.
+// The distribution by the definition of SamplingParams, computed simply: sorted, in double.
 std::vector<double> ReferenceDistribution(const DrawSpec& spec, const std::vector<float>& logits) {
   const SamplingParams& p = spec.generate->sampling;
   const int32_t vocab = logits.size();
@@ -100,7 +100,7 @@ class SamplerTest : public ::testing::Test {
   }
 
   // Draws with many seeds. The counts must fit the reference by a chi-square test, and tokens that
-  // the reference excludes must never come.
+  // the reference excludes must never be drawn.
   void ExpectFits(GenerateSpec generate, const std::vector<TokenId>& history, int32_t prompt_len) {
     constexpr int kDraws = 6000;
     const std::vector<double> expected =
@@ -209,7 +209,7 @@ TEST_F(SamplerTest, OfImpossibleAllowedTokensOneOfThemComes) {
   EXPECT_EQ(Draw(generate, logits_, {5}, 1).token.token, 30);
 }
 
-// A grammar of which each text is a permutation of its tokens.
+// A grammar whose texts are the permutations of its tokens.
 class PermutationState final : public GrammarState {
  public:
   explicit PermutationState(std::vector<TokenId> tokens) : tokens_(std::move(tokens)) {}
@@ -238,7 +238,8 @@ TEST_F(SamplerTest, AGrammarsTokensAloneCome) {
   for (size_t length = 0; length <= tokens.size(); ++length) {
     std::vector<TokenId> history = {5, 7};
     history.insert(history.end(), tokens.begin(), tokens.begin() + length);
-    // The same draw with the allowed tokens as a list; behind all of them every token may come.
+    // Draws the same with the remaining tokens as a list. Behind all of them, every token is
+    // allowed.
     same.sampling.allowed_token_ids = {tokens.begin() + length, tokens.end()};
     GenerateSpec plain = same;
     plain.sampling.allowed_token_ids.clear();
@@ -271,7 +272,7 @@ TEST_F(SamplerTest, ChoicesAreFollowedTokenByToken) {
   generate.sampling.repetition_penalty = 1.7f;
   generate.sampling.logit_bias = {{250, -5.0f}};
   ExpectFits(generate, {3, 3, 99}, 1);
-  // An impossible token is still better than one outside every choice.
+  // An impossible token is still better than a token outside every choice.
   for (float& l : logits_) l = -kInfinity;
   logits_[0] = 1;
   EXPECT_EQ(Draw(generate, logits_, {5, 3}, 1).token.token, 7);
@@ -320,8 +321,8 @@ TEST_F(SamplerTest, RandomCutsAgreeWithTheReference) {
     CandidateSet set(n);
     std::vector<CandidateSet::Candidate> all;
     for (int32_t id = 0; id < n; ++id) {
-      // Multiples of one eighth: sums are exact in any order, and many values are equal. -0 equals
-      // +0.
+      // The values are multiples of one eighth, so that sums are exact in any order and many values
+      // are equal. -0 equals +0.
       const float value = static_cast<float>(random() % 64) / 8;
       all.push_back({value == 0 && random() % 2 ? -0.0f : value, id});
       set.Add(id, all.back().value);
@@ -367,7 +368,8 @@ TEST_F(SamplerTest, LogprobsAreOfTheUnmodifiedDistribution) {
       std::count_if(logits_.begin(), logits_.end(), [&](float l) { return l > logits_[77]; }));
   EXPECT_EQ(result.token.chosen.token, 77);
   EXPECT_EQ(result.token.chosen.rank, above + 1);
-  // Two roundings to f32 of numbers below 16, and the kernels' sum of 300 terms.
+  // The bound allows for two roundings to f32 of numbers below 16, and the kernels' sum of 300
+  // terms.
   EXPECT_NEAR(result.token.chosen.logprob, logits_[77] - std::log(sum), 1e-5);
   ASSERT_EQ(result.token.top_logprobs.size(), 4u);
   EXPECT_EQ(result.token.top_logprobs[0].token, 4);

@@ -57,7 +57,7 @@ int32_t StepOutputs::AddLogits(int32_t token, const PlanRow* seen, ForwardBatch*
 }
 
 void StepOutputs::AddRow(const PlanRow& row, std::span<const BlockId> blocks, ForwardBatch* batch) {
-  const int32_t origin = batch->num_tokens() - row.begin;  // the token of position 0
+  const int32_t origin = batch->num_tokens() - row.begin;  // index of the token at position 0
   batch->AddRow(row.tokens, row.begin, blocks, false);
   batch->rows.back().fork = {row.fork.from, row.fork.num_tokens};
   batch->rows.back().state = StateOf(row.state);
@@ -69,7 +69,7 @@ void StepOutputs::AddRow(const PlanRow& row, std::span<const BlockId> blocks, Fo
     const auto count = static_cast<int32_t>(range.tokens.size());
     results_.prompt_logprobs[counts_.logprobs].logprobs.resize(count);
     for (int32_t i = 0; i < count; ++i) {
-      // The token before position p predicts it.
+      // Position p is predicted by the token before it.
       const int32_t token = origin + range.begin + i - 1;
       jobs_.push_back({.logit_row = AddLogits(token, nullptr, batch),
                        .result = counts_.logprobs,
@@ -116,7 +116,7 @@ void StepOutputs::AddRead(const PlanRow& row, int32_t row_index, ForwardBatch* b
     batch->rows.back().question_type = decide->question_type;
     batch->rows.back().option_bounds = decide->option_bounds;
     results_.reads[read].values.values.clear();
-    const int32_t origin = first_token - row.begin;  // the token of position 0
+    const int32_t origin = first_token - row.begin;  // index of the token at position 0
     const auto first_marker = static_cast<int32_t>(batch->marker_tokens.size());
     for (const int32_t marker : decide->markers) {
       batch->marker_tokens.push_back(origin + marker);

@@ -29,8 +29,8 @@ void ForEachRow(const StepPlan& plan, const Fn& fn) {
 // The block copies before the first operator of a plan.
 std::span<const BlockCopy> CopiesOf(const StepPlan& plan);
 
-// The way of one step from its plan to its results, whatever the device: rows become a batch, and
-// the outputs of a pass become results.
+// Turns the plan of a step into its results, for any device: rows become a batch, and the outputs
+// of a pass become results.
 //
 //   Begin --> AddRow, row by row --> pass: [ logits: TakeLogits, RunJob for each job
 //                                          | other outputs: Take ] --> Finish --> results()
@@ -38,21 +38,21 @@ std::span<const BlockCopy> CopiesOf(const StepPlan& plan);
 // Keeps its memory from step to step.
 class StepOutputs {
  public:
-  // Everything is borrowed.
+  // All arguments are borrowed.
   StepOutputs(const ModelWeights* weights, const Kernels* kernels, Sampler* sampler)
       : weights_(weights), kernels_(kernels), sampler_(sampler) {}
 
-  // The plan stays valid up to Finish.
+  // The plan must stay valid until Finish.
   void Begin(const StepPlan& plan);
   // Appends the next row of the plan to `batch`. `blocks`: its block table.
   void AddRow(const PlanRow& row, std::span<const BlockId> blocks, ForwardBatch* batch);
 
-  // The row that draws or reads from a row of logits; null where only a prompt log-probability is
-  // read.
+  // The row that draws or reads from a row of logits. Null if the logits are only used for a prompt
+  // log-probability.
   const PlanRow* logit_row(int32_t row) const { return logit_rows_[row]; }
-  // Rows of logits before `end_row` are ready: their jobs become those to run.
+  // Rows of logits before `end_row` are ready: their jobs are now due.
   void TakeLogits(int32_t end_row);
-  // Jobs [next_job(), end_job()) are to be run; earlier ones are done.
+  // Jobs [next_job(), end_job()) are due; earlier jobs are done.
   int next_job() const { return next_job_; }
   int end_job() const { return end_job_; }
   void set_next_job(int job) { next_job_ = job; }
@@ -66,7 +66,7 @@ class StepOutputs {
   void Finish();
   bool done() const { return done_; }
   const StepResults& results() const { return results_; }
-  // The step cannot be computed: all its results become ones that are not finite.
+  // The step cannot be computed: all its results are marked as not finite.
   void Fail();
 
  private:
@@ -75,12 +75,12 @@ class StepOutputs {
     int32_t logit_row = 0;  // among all rows with logits
     int32_t result = 0;     // index among the results of its kind
     const DrawSpec* draw = nullptr;
-    const LabelSpec* labels = nullptr;  // with a log-sum-exp
+    const LabelSpec* labels = nullptr;  // set if the label read wants a log-sum-exp
     const PromptLogprobsRange* logprobs = nullptr;
-    int32_t logprob = 0;  // index in the range
-    bool finite = true;   // of a prompt log-probability
+    int32_t logprob = 0;  // index in the range of wanted positions
+    bool finite = true;   // whether a prompt log-probability is finite
   };
-  // For each kind, the number of results of the rows before.
+  // For each kind, the number of results of the earlier rows.
   struct RowCounts {
     int32_t draws = 0;
     int32_t reads = 0;
@@ -98,7 +98,7 @@ class StepOutputs {
   std::vector<Job> jobs_;                   // in plan order
   int next_job_ = 0;
   int end_job_ = 0;
-  // The index of the read that each output of the pass belongs to, kind by kind.
+  // For each output of the pass, the index of its read, kind by kind.
   std::vector<int32_t> label_reads_, embedding_reads_, class_reads_, marker_reads_, action_reads_,
       question_reads_, state_reads_;
   bool done_ = false;
