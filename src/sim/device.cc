@@ -88,14 +88,14 @@ int64_t SimModelShape::num_layer_parameters() const {
 
 int64_t SimModelShape::mlp_width() const {
   const int64_t dense = num_expert_layers < num_layers ? int64_t{3} * intermediate_size : 0;
-  // The input and output at each of its experts, gate, up and their product.
+  // The input and output at each of a token's experts, and gate, up and their product.
   const int64_t experts = experts_per_token * (int64_t{2} * hidden_size + int64_t{3} * expert_size);
   return std::max(dense, experts);
 }
 
 int64_t SimModelShape::weight_bytes() const {
   const double layers = static_cast<double>(num_layer_parameters()) * WeightTypeBytes(weight_type);
-  const int num_matrices = tie_embeddings ? 1 : 2;  // matrices of the vocabulary
+  const int num_matrices = tie_embeddings ? 1 : 2;  // matrices with the vocabulary as a dimension
   return static_cast<int64_t>(layers) + int64_t{2} * num_matrices * vocab_size * hidden_size;
 }
 

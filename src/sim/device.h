@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// The speed of a device. `efficiency` tables give the share of the peak that a product over a
+// The speed of a device. The `efficiency` tables give the share of the peak that a product with a
 // number of rows reaches, interpolated over the logarithm of the rows.
 struct DeviceDescription {
   using Table = std::vector<std::pair<double, double>>;  // (rows, share), rows ascending
@@ -25,25 +25,25 @@ struct DeviceDescription {
   double launch_us = 0;     // for each operator
   double step_us = 0;       // for each step
   double row_us = 0;        // for each row of a step
-  double request_us = 0;    // from a client's request to the engine and back, beside the steps
+  double request_us = 0;    // from a client's request to the engine and back, without the steps
   Table matmul_efficiency;  // [tokens in the step]
-  // [rows of the product]. For a prefill row these are its tokens, whose query heads are multiplied
-  // one by one. For a decode row they are its query heads that share a KV head.
+  // [rows of the product]. A prefill row has as many rows as tokens; its query heads are multiplied
+  // one by one. A decode row has as many rows as query heads that share a KV head.
   Table attention_efficiency;
   double link_gbps = 0;  // between devices, in each direction; 0: there is no link
   double link_us = 0;    // latency of a message, and of an all-reduce
 };
 
 // Reads a description from JSON with the members above. `name`, `tflops`, `bandwidth_gbps`,
-// `memory_gb` and `matmul_efficiency` are required. Errors name the field.
+// `memory_gb` and `matmul_efficiency` are required. Errors name the member.
 Result<DeviceDescription> ParseDevice(const std::string& json);
 Result<DeviceDescription> LoadDevice(const std::string& path);
 std::string DeviceToJson(const DeviceDescription& device);
 
-// The share at `rows`; beyond the table its ends count.
+// The share at `rows`. Beyond the ends of the table, the share is that of the nearest end.
 double EfficiencyAt(const DeviceDescription::Table& table, double rows);
 
-// The properties of a model on which the cost of a decoder's step depends.
+// The properties of a model that determine the cost of a decoder's step.
 struct SimModelShape {
   int32_t num_layers = 0;
   int32_t hidden_size = 0;
@@ -54,7 +54,7 @@ struct SimModelShape {
   int32_t kv_width = 0;  // K and V heads together * head_dim
   bool tie_embeddings = false;
   int32_t max_position = 0;
-  // Mixture of experts: in `num_expert_layers` of the layers each token goes through a few of many
+  // Mixture of experts: in `num_expert_layers` of the layers, each token goes through a few of many
   // MLPs.
   int32_t num_expert_layers = 0;
   int32_t num_experts = 0;
@@ -62,13 +62,13 @@ struct SimModelShape {
   int32_t expert_size = 0;
   std::string weight_type = "bf16";  // type of the layers' matrices; KV and activations are 16 bit
 
-  // The number of query heads that share a KV head; kv_width counts two heads for each of those,
-  // K's and V's.
+  // The number of query heads that share a KV head. (kv_width counts two heads for each KV head,
+  // K's and V's.)
   double queries_per_kv_head() const { return 2.0 * q_width / kv_width; }
   int64_t num_layer_parameters() const;
   // The elements of a token's widest activations in an MLP, including those of its experts.
   int64_t mlp_width() const;
-  int64_t weight_bytes() const;  // with embeddings and output matrix, in 16 bit
+  int64_t weight_bytes() const;  // including embeddings and output matrix, in 16 bit
   int64_t kv_bytes_per_token() const { return int64_t{2} * kv_width * num_layers; }
 };
 // The bytes of one weight; 0 for an unknown type.

@@ -7,14 +7,14 @@ namespace {
 
 int64_t NumTokens(const PlanRow& row) { return row.begin + std::ssize(row.tokens); }
 
-// The tokens of the blocks that both rows read; the last block of a row may be partly filled.
+// The tokens in blocks that both rows read. The last block of a row may be partly filled.
 int64_t SharedTokens(const PlanRow& a, const PlanRow& b) {
   const auto apart = std::ranges::mismatch(a.block_table, b.block_table);
   const int64_t num_blocks = apart.in1 - a.block_table.begin();
   return std::min({num_blocks * kBlockTokens, NumTokens(a), NumTokens(b)});
 }
 
-// A piece of the current row's tokens that ends at `end` and that all rows from `first` on share.
+// A piece of the current row's tokens that ends at `end`. All rows from `first` on share it.
 struct Open {
   int64_t end = 0;
   int64_t first = 0;
@@ -30,12 +30,12 @@ KvReads CountKvReads(std::span<const PlanRow> decodes) {
   });
   KvReads reads;
   reads.num_rows = std::ssize(rows);
-  std::vector<Open> open;  // the pieces of the row before, by their ends
+  std::vector<Open> open;  // the pieces of the previous row, by their ends
   for (int64_t i = 0; i <= std::ssize(rows); ++i) {
     const bool goes_on = i > 0 && i < std::ssize(rows);
     const int64_t shared = goes_on ? SharedTokens(*rows[i - 1], *rows[i]) : 0;
     int64_t first = i;
-    while (!open.empty() && open.back().end > shared) {  // a piece that ends with the row before
+    while (!open.empty() && open.back().end > shared) {  // this piece ends with the previous row
       const Open piece = open.back();
       open.pop_back();
       const int64_t begin = std::max(shared, open.empty() ? 0 : open.back().end);
@@ -44,7 +44,7 @@ KvReads CountKvReads(std::span<const PlanRow> decodes) {
       first = piece.first;
     }
     if (i == std::ssize(rows)) break;
-    // The row shares the rest of a piece that was cut, too.
+    // If a piece was cut, the row shares the beginning of it, too.
     if (shared > (open.empty() ? 0 : open.back().end)) open.push_back({shared, first});
     const int64_t length = NumTokens(*rows[i]);
     if (length > shared) open.push_back({length, i});

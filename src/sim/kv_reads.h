@@ -9,11 +9,7 @@
 namespace skein {
 
 // The KV cache that the decode rows of a step read, in tokens of one layer. Rows share the common
-// beginning of their block tables, at any depth:
-//
-//   row 0  |====== shared by 3 ======|= by 2 =|own|
-//   row 1  |=========================|========|-- own --|
-//   row 2  |=========================|-- own --|
+// beginning of their block tables, and subsets of the rows may share more:
 struct KvReads {
   // `tokens` distinct tokens, each read by `rows` rows.
   struct Run {
@@ -22,12 +18,12 @@ struct KvReads {
     bool operator==(const Run&) const = default;
   };
   int64_t num_rows = 0;
-  int64_t asked = 0;      // tokens that the rows read, summed
+  int64_t asked = 0;      // sum over rows of the tokens that the row reads
   int64_t unique = 0;     // distinct tokens
-  std::vector<Run> runs;  // together all distinct tokens
+  std::vector<Run> runs;  // together these are all distinct tokens
 };
 
-// REQUIRES: each row has one token. Costs a sort of the rows by their tables.
+// REQUIRES: each row has one token. Costs a sort of the rows by their block tables.
 KvReads CountKvReads(std::span<const PlanRow> decodes);
 
 // The decode rows of a step.

@@ -17,7 +17,7 @@ using Shared = KvReads::Run;
 
 const TokenId kToken = 1;
 
-// Rows of one token behind `begin` other tokens, in these blocks.
+// Rows with one token behind `begin` other tokens, in these blocks.
 struct Rows {
   std::vector<std::vector<BlockId>> tables;
   std::vector<PlanRow> rows;
@@ -61,7 +61,7 @@ TEST(KvReads, CountsWhatATableCounts) {
       std::vector<BlockId> table = known[random.Between(0, std::ssize(known) - 1)];
       table.resize(random.Between(0, std::ssize(table)));
       for (int64_t more = random.Between(1, 3); more > 0; --more) table.push_back(next++);
-      // The last block may be full, but only a full one is shared with others.
+      // The last block may be full, but a block is shared with other rows only if it is full.
       const auto full = static_cast<int32_t>(table.size()) * kBlockTokens;
       rows.Add(table, full - 1 - static_cast<int32_t>(random.Between(0, kBlockTokens - 1)));
       table.pop_back();
@@ -116,7 +116,8 @@ TEST(KvReads, StepsPayForWhatIsRead) {
   const double rest = StepUs(Cost(KvReading::kEachRow), 4, 100, true) - 400 * block_us;
   EXPECT_NEAR(StepUs(Cost(KvReading::kOnce), 4, 100, true) - rest, 100 * block_us, 1);
   EXPECT_NEAR(StepUs(Cost(KvReading::kOnce), 4, 100, false) - rest, 400 * block_us, 1);
-  // There are 1.64 MB of distinct keys and values; 1 MB of them is still cached at the next read.
+  // There are 1.64 MB of distinct keys and values. 1 MB of them is still in the cache at the next
+  // read.
   const double again = 1 - 1e6 / (100 * block_us * 1e3);
   EXPECT_NEAR(StepUs(Cost(KvReading::kCached), 4, 100, true) - rest, (100 + 300 * again) * block_us,
               1);
@@ -124,8 +125,9 @@ TEST(KvReads, StepsPayForWhatIsRead) {
   EXPECT_NEAR(StepUs(Cost(KvReading::kCached), 4, 100, false) - rest, 400 * block_us, 1);
 }
 
-// A decoder with 8 query heads and 2 KV heads of 128, on a device whose reads take hardly any time.
-// Attention reaches a tenth of 1 TFLOP/s with one row, a fifth with 4, two fifths with 16.
+// A decoder with 8 query heads and 2 KV heads of 128 elements, on a device whose reads take hardly
+// any time. Attention reaches a tenth of 1 TFLOP/s with one row, a fifth with 4 rows, two fifths
+// with 16.
 StepCost ArithmeticCost(KvReading reading) {
   DeviceDescription device = ParseDevice(R"({"name": "test", "tflops": {"bf16": 1},
       "bandwidth_gbps": 1e6, "memory_gb": 20, "cache_mb": 1, "matmul_efficiency": [[1, 1]],
@@ -139,8 +141,8 @@ StepCost ArithmeticCost(KvReading reading) {
   return StepCost::Make(device, shape, {}, reading).value();
 }
 
-// A product holds the four queries of a row that share a KV head, or those of all rows that share
-// the keys: 16.
+// A product has 4 rows, the queries of a row that share a KV head, or 16, those of all rows that
+// share the keys.
 TEST(KvReads, QueriesOfAKvHeadAreMultipliedTogether) {
   const double flops = 4.0 * 4 * (100 * kBlockTokens) * (8 * 128);
   const double alone_us = flops / (1e6 * 0.2), together_us = flops / (1e6 * 0.4);
@@ -150,7 +152,7 @@ TEST(KvReads, QueriesOfAKvHeadAreMultipliedTogether) {
     const double shared_us = reading == KvReading::kOnce ? together_us : alone_us;
     EXPECT_NEAR(StepUs(cost, 4, 100, true), shared_us, 1e-4 * shared_us);
   }
-  // A prefill row counts as its tokens, here one.
+  // A prefill row has as many rows as tokens, here one.
   const std::vector<BlockId> table(100);
   const PlanRow row = {
       .begin = 100 * kBlockTokens - 1, .tokens = std::span(&kToken, 1), .block_table = table};

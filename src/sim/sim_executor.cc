@@ -14,8 +14,8 @@ struct SimTask final : public Task {
   StepResults results;
 };
 
-// A token that does not end the output: no stop token and, if the output is one of a few choices,
-// no token that completes one.
+// A token that does not end the output: it is not a stop token and, if the output is one of a few
+// choices, it completes no choice.
 TokenId TokenOf(const DrawSpec& draw, SequenceId sequence, int32_t vocab_size) {
   const GenerateSpec& generate = *draw.generate;
   const auto output = draw.history.subspan(draw.prompt_len);
@@ -73,7 +73,7 @@ void SimExecutor::AddResults(const PlanRow& row, StepResults* results) const {
   }
 }
 
-// The time from one boundary of a step to the next; 0 if the step has none.
+// The time from one boundary of a step to the next; 0 if the step has no boundaries.
 TimeUs SimExecutor::BoundaryUs(TimeUs duration_us) const {
   if (!StopsSteps(granularity_)) return 0;
   int64_t parts = cost_.num_layers();

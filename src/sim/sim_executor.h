@@ -11,8 +11,8 @@
 
 namespace skein {
 
-// An executor that computes nothing and takes, on a virtual clock, the time that a device would
-// take. Every drawn token depends on the sequence and the position alone and does not end the
+// An executor that computes nothing, but takes on a virtual clock the time that a device would
+// take. Every drawn token depends only on the sequence and the position, and does not end the
 // output. Values that are read are zeros.
 class SimExecutor final : public Executor {
  public:
@@ -20,19 +20,20 @@ class SimExecutor final : public Executor {
   static constexpr int32_t kOperatorsPerLayer = 5;
   static constexpr TimeUs kTicketUs = 1000;
 
-  // `clock` outlives this.
+  // `clock` outlives the executor.
   SimExecutor(StepCost cost, VirtualClock* clock, int32_t vocab_size);
 
   std::unique_ptr<Task> Begin(const StepPlan& plan) override;
   // Sets the boundaries at which tasks stop; by default there are none. They are evenly spaced in
-  // time: kOperatorsPerLayer in a layer, or tickets at most kTicketUs apart.
+  // time: kOperatorsPerLayer in a layer, or tickets of at most kTicketUs.
   void set_granularity(Granularity granularity) { granularity_ = granularity; }
-  // Sets the time of a scheduling round, which each step begins with; by default 0.
+  // Sets the time of the scheduling round with which each step begins; by default 0.
   void set_round_us(TimeUs round_us) { round_us_ = round_us; }
   // Sets the time of the signal that stops a running task at its next boundary; kNever: none.
   void set_next_signal(TimeUs at_us) { next_signal_us_ = at_us; }
 
-  // Moves the clock by the step's time, to its end or to the boundary at which the signal stops it.
+  // Moves the clock by the step's time: to its end, or to the boundary at which the signal stops
+  // it.
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
   const StepResults& Results(const Task& task) const override;
 

@@ -15,8 +15,8 @@
 
 namespace skein {
 
-// The next request of a load, in order of arrival; nullopt at its end. It is made on demand, so
-// that the prompts of a long load need not be in memory at once.
+// The next request of a load, in order of arrival; nullopt at the load's end. The request is made
+// on demand, so that the prompts of a long load need not be in memory together.
 struct SimArrival {
   TimeUs arrival_us = 0;
   Request request;
@@ -25,15 +25,15 @@ using ArrivalSource = std::function<std::optional<SimArrival>()>;
 
 struct SimOutcome {
   EngineStats stats;
-  TimeUs end_us = 0;  // the end of the last request
+  TimeUs end_us = 0;  // the time at which the last request ended
 };
 
-// Runs a load through the engine's core with its real scheduler, on a virtual clock. `executor`
-// moves the clock by the time of each step, in which scheduling takes the time of
-// SimExecutor::set_round_us. An arrival during a step is
-// seen at its end or, with preemption, at its next boundary, as in the engine's loop.
-// `on_output(index, output)` gets the answers of request number `index`; `on_refused(index,
-// status)` the status of a request that does not fit. Deterministic.
+// Runs a load through the engine's core, with its real scheduler, on a virtual clock. `executor`
+// moves the clock by the time of each step, which includes the scheduling time
+// (SimExecutor::set_round_us). If a request arrives during a step, it is seen at the step's end or,
+// with preemption, at its next boundary, as in the engine's loop. `on_output(index, output)` gets
+// the answers of request number `index`. `on_refused(index, status)` gets the status of a request
+// that does not fit. Deterministic.
 class Simulation {
  public:
   struct Callbacks {
@@ -41,12 +41,13 @@ class Simulation {
     std::function<void(int64_t index, const Status& status)> on_refused;
   };
 
-  // `executor`, `clock` and the observers outlive this object, which moves the clock.
+  // `executor`, `clock` and the observers outlive this object. The simulation moves the clock.
   Simulation(const SchedulerConfig& config, SimExecutor* executor, VirtualClock* clock,
              std::vector<SchedulerObserver*> observers = {},
              const PolicyLists& lists = BuiltInPolicies());
 
-  // With `concurrency` > 0 that many requests run at a time, and arrival times are ignored.
+  // If `concurrency` > 0, this number of requests run at the same time, and arrival times are
+  // ignored.
   SimOutcome Run(const ArrivalSource& source, const Callbacks& callbacks, int32_t concurrency = 0);
 
  private:

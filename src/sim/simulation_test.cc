@@ -87,7 +87,7 @@ TEST(Device, ErrorsNameTheField) {
 
 TEST(StepCost, AddsUpItsTerms) {
   const std::vector<TokenId> tokens(100, 1);
-  // Per layer: four products at half of 100 TFLOP/s, attention at a fifth, five launches.
+  // The time per layer: four products at half of 100 TFLOP/s, attention at a fifth, five launches.
   const double products = 2.0 * 100 * 1024 * (1536 + 1024 + 2 * 4096 + 4096) / 50e6;
   const double pairs = 100 * (50 + 50.5);
   const double attention = 4 * pairs * 1024 / 20e6;
@@ -105,7 +105,8 @@ TEST(StepCost, FewRowsWaitForMemory) {
   EXPECT_NEAR(bf16_us - Cost({}, shape).StepUs(OneRow(tokens, 0)), weights_us / 2, 1);
 }
 
-// One token reads the weights of its own experts only; many tokens read those of all.
+// A single token reads the weights of its own experts only; many tokens read the weights of all
+// experts.
 TEST(StepCost, ExpertsAreReadOnce) {
   SimModelShape shape = SmallShape();
   shape.num_expert_layers = shape.num_layers;
@@ -119,7 +120,7 @@ TEST(StepCost, ExpertsAreReadOnce) {
   };
   SimModelShape two = shape;
   two.num_experts = 2;
-  // The router's columns and the tokens' own rows take a little time beside.
+  // The router's columns and the tokens' own rows take a little more time.
   EXPECT_NEAR(step_us(1, shape), step_us(1, two), 1);
   EXPECT_NEAR(step_us(64, shape) - step_us(64, two), 14 * expert_us, 0.1 * 14 * expert_us);
   const int64_t experts = int64_t{16} * 1024 * (3 * 512 + 1);
@@ -158,13 +159,13 @@ TEST(StepCost, ParallelismPaysForTheLink) {
   const double tensor = Cost({.tensor = 2}).StepUs(OneRow(tokens, 0));
   const double all_reduce = 10 + 4096 * 1024 * 2 / 50e3;
   EXPECT_NEAR(tensor, 102 + (alone - 102 - 4 * 25) / 2 + 4 * (25 + 2 * all_reduce), 1);
-  // Two micro-batches go through two stages: three turns of half the layers each.
+  // Two micro-batches go through two stages: three turns, each with half of the layers.
   const double pipeline = Cost({.pipeline = 2}).StepUs(OneRow(tokens, 0));
   const double half = (alone - 102 - 4 * 25) / 2 + 4 * 25;
   EXPECT_NEAR(pipeline, 102 + half * 3 / 2 + 10 + 2048 * 1024 * 2 / 50e3, 1);
 }
 
-// A stage reads its weights for each micro-batch, so few rows are best computed together.
+// A stage reads its weights again for each micro-batch, so few rows are best computed together.
 TEST(StepCost, MoreRowsAreNotFasterInAPipeline) {
   const std::vector<TokenId> token(1, 1);
   for (const int32_t stages : {2, 4}) {
@@ -196,7 +197,7 @@ TEST(StepCost, RefusesWhatCannotBeDivided) {
   EXPECT_THAT(StepCost::Make(device, shape, {}).status().message(), HasSubstr("no peak"));
 }
 
-// A profile of the simulated device recovers its linear part.
+// A profile of the simulated device finds the linear part of its costs.
 TEST(SimExecutor, CanBeProfiled) {
   VirtualClock clock;
   SimExecutor executor(Cost(), &clock, 32000);
@@ -212,7 +213,8 @@ TEST(SimExecutor, CanBeProfiled) {
   EXPECT_EQ(profiler.LeastUs(row, 3), measured);
 }
 
-// A slow device is profiled within the time limit, up to prompts that suffice to extrapolate.
+// A slow device is profiled within the time limit, up to prompts that are long enough to
+// extrapolate.
 TEST(SimExecutor, CanBeProfiledInLittleTime) {
   std::string text = kDevice;
   text.replace(text.find("\"bf16\": 100"), 11, "\"bf16\": 0.1");
@@ -230,7 +232,7 @@ TEST(SimExecutor, CanBeProfiledInLittleTime) {
   EXPECT_NEAR(PredictUs(fit, WorkOf(4096, 0)) / whole_us, 1, 0.2);
 }
 
-// The profile measures the longest prompt if prompts run whole, else the largest step.
+// If prompts run whole, the profile measures the longest prompt, else the largest step.
 TEST(SimExecutor, IsProfiledUpToTheLongestStep) {
   const auto longest = [](const std::string& preset) {
     VirtualClock clock;
@@ -247,7 +249,7 @@ TEST(SimExecutor, IsProfiledUpToTheLongestStep) {
   EXPECT_EQ(longest("paged-fcfs"), 2048);
 }
 
-// No prompt longer than the blocks is tried, however long prompts may be.
+// Prompts longer than the blocks are not tried, even if the model allows longer prompts.
 TEST(SimExecutor, CanBeProfiledInFewBlocks) {
   VirtualClock clock;
   SimExecutor executor(Cost(), &clock, 32000);
@@ -258,7 +260,7 @@ TEST(SimExecutor, CanBeProfiledInFewBlocks) {
   EXPECT_GT(PredictUs(FitCosts(samples), WorkOf(10, 0)), 0);
   StepProfiler one(&executor, &clock, 32000, 1, GenerateSpec{});
   EXPECT_TRUE(ProfileCosts(one, clock, limits).empty());
-  // Without full retention, prompts may be longer than the blocks.
+  // If not all keys and values are retained, prompts may be longer than the blocks.
   StepProfiler none(&executor, &clock, 32000, 0, GenerateSpec{}, Retention::kPrefix);
   double longest = 0;
   for (const CostSample& sample : ProfileCosts(none, clock, limits)) {
@@ -346,8 +348,8 @@ TEST(Simulation, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(times.size(), 1u);
 }
 
-// A short urgent request behind a long one waits for the next boundary, not for the long one's end.
-// Together they take the sum of their times.
+// A short urgent request behind a long one waits for the next boundary, not for the end of the long
+// request. Together they take the sum of their times.
 TEST(SimulationTest, TheUrgentStopsALongPrefill) {
   std::map<std::string, std::vector<TimeUs>> ttft_us;
   for (const char* sharing : {"whole", "preempt-layer", "preempt-op"}) {
@@ -389,8 +391,8 @@ TEST(SimulationTest, TheUrgentStopsALongPrefill) {
   EXPECT_EQ(op[0], whole[1] + 1000);
 }
 
-// Each of these stops the one before it until limits on waiting end; then the suspended steps
-// resume at the set times.
+// Each of these requests stops the one before it. When the bounds of their waits end, the suspended
+// steps resume.
 TEST(SimulationTest, StepsGoOnWhenTheirBoundsEnd) {
   EngineConfig engine;
   engine.scheduler.policies = FindPreset("paged-fcfs")->policies;

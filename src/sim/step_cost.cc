@@ -61,7 +61,8 @@ int64_t StepCost::KvBytes(double utilization, int64_t reserved_bytes) const {
   return static_cast<int64_t>(usable) - shape_.weight_bytes() - reserved_bytes * num_devices;
 }
 
-// The time of rows of `in` elements times a matrix [in, out] that is divided between the devices.
+// The time of multiplying `rows` rows of `in` elements by a matrix [in, out] that is divided
+// between the devices.
 double StepCost::ProductUs(double rows, double in, double out, double bytes_per_weight) const {
   const double devices = parallelism_.tensor;
   const double flops = 2 * rows * in * out / devices;
@@ -71,8 +72,8 @@ double StepCost::ProductUs(double rows, double in, double out, double bytes_per_
   return std::max(flops / (peak_flops_per_us_ * share), bytes / bytes_per_us_) + device_.launch_us;
 }
 
-// The time of the arithmetic of `pairs` of a query and a key, in one layer, at the efficiency of a
-// product of `rows` rows. Scores and values are 16 bit for every weight type.
+// The time of the arithmetic for `pairs` pairs of a query and a key, in one layer, at the
+// efficiency of a product of `rows` rows. Scores and values are 16 bit for every weight type.
 double StepCost::PairsUs(double pairs, double rows) const {
   const double flops = 4 * pairs * shape_.q_width / parallelism_.tensor;
   const auto bf16 = device_.tflops.find("bf16");
@@ -80,12 +81,12 @@ double StepCost::PairsUs(double pairs, double rows) const {
   return flops / (peak * EfficiencyAt(device_.attention_efficiency, rows));
 }
 
-// The KV bytes of one layer on one device.
+// The KV bytes of one layer that are on one device.
 double StepCost::KvBytesOf(double num_tokens) const {
   return num_tokens * 2 * shape_.kv_width / parallelism_.tensor;
 }
 
-// The time of one layer.
+// The time of a row's attention in one layer.
 double StepCost::AttentionUs(const PlanRow& row, double product_rows) const {
   const auto tokens = static_cast<double>(row.tokens.size());
   const double begin = row.begin;
