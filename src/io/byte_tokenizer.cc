@@ -30,8 +30,8 @@ std::string Token(int32_t id, const char* text) {
          "\"normalized\": false, \"special\": true}";
 }
 
-// The alphabet of GPT-2: a printable Latin-1 byte is its own character; the others are numbered
-// from U+0100 in order.
+// The alphabet of GPT-2. A printable Latin-1 byte stands for itself; the other bytes are numbered
+// in order, from U+0100 on.
 std::string Vocabulary() {
   std::string vocab;
   int32_t num_hidden = 0;
@@ -69,7 +69,7 @@ std::string ByteTokenizerJson() {
 }
 
 std::string ByteTokenizerConfigJson() {
-  // Each turn stands between its marks; the last mark opens the answer.
+  // Each turn is enclosed in marks; the last mark opens the answer.
   const std::string chat_template =
       "{% for message in messages %}"
       "{{ '<|im_start|>' + message['role'] + '\\\\n' + message['content'] + '<|im_end|>\\\\n' }}"

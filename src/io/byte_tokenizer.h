@@ -5,8 +5,8 @@
 
 namespace skein {
 
-// The smallest complete tokenizer in HuggingFace's format, for models without one: byte-level BPE
-// without merges, so that token b is byte b, and three special tokens.
+// The smallest complete tokenizer in HuggingFace's format, for models without a tokenizer:
+// byte-level BPE without merges, in which token b is byte b, and three special tokens.
 inline constexpr int32_t kByteTokenizerEndOfText = 256;  // <|endoftext|>: bos, pad
 inline constexpr int32_t kByteTokenizerImStart = 257;    // <|im_start|>
 inline constexpr int32_t kByteTokenizerImEnd = 258;      // <|im_end|>: eos

@@ -20,9 +20,9 @@ TEST(ByteTokenizer, EveryByteIsOneToken) {
   EXPECT_EQ(vocab.Int("A").value(), 'A');
   EXPECT_EQ(vocab.Int("\"").value(), '"');
   EXPECT_EQ(vocab.Int("\\").value(), '\\');
-  EXPECT_EQ(vocab.Int("\u0120").value(), ' ');  // space is the 33rd hidden byte
+  EXPECT_EQ(vocab.Int("\u0120").value(), ' ');  // space is the 33rd byte that is not printable
   EXPECT_EQ(vocab.Int("\u010a").value(), '\n');
-  EXPECT_EQ(vocab.Int("\u0143").value(), 0xad);  // the last hidden byte
+  EXPECT_EQ(vocab.Int("\u0143").value(), 0xad);  // the last byte that is not printable
   EXPECT_EQ(vocab.Int("\u00ff").value(), 0xff);
 }
 
@@ -30,7 +30,7 @@ TEST(ByteTokenizer, ConfigIsValid) {
   const Result<JsonFile> json = JsonFile::Parse(ByteTokenizerConfigJson(), "tokenizer_config.json");
   ASSERT_TRUE(json.ok()) << json.status().message();
   const std::string chat = *json.value().root().String("chat_template").value();
-  EXPECT_NE(chat.find("'\\n'"), std::string::npos);  // an escape of the template, not of the file
+  EXPECT_NE(chat.find("'\\n'"), std::string::npos);  // the escape is the template's, not the file's
 }
 
 }  // namespace

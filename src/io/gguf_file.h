@@ -39,7 +39,7 @@ class GgufFile {
   // Names of all tensors, sorted.
   std::vector<std::string> Names() const;
   bool Has(std::string_view name) const { return header_.tensors.contains(name); }
-  Result<GgufTensor> Find(std::string_view name) const;  // kNotFound if there is none
+  Result<GgufTensor> Find(std::string_view name) const;  // kNotFound if it does not exist
 
  private:
   GgufFile(MappedFile file, GgufHeader header)

@@ -86,7 +86,7 @@ TEST(GgufMetadata, ErrorsNameTheKey) {
   }
 }
 
-// A false file, and a part of the message that must name the error.
+// A faulty file, and a part of the message that must name the error.
 struct Case {
   std::string file, word;
 };
@@ -171,8 +171,8 @@ TEST(GgufHeader, RefusesLies) {
   }
 }
 
-// No prefix of a file is accepted, and none crashes the parser; nor does a file with one changed
-// byte.
+// No prefix of a file is accepted, and none crashes the parser. A file with one changed byte does
+// not crash it either.
 TEST(GgufHeader, SurvivesDamage) {
   const std::string good = Good().Build();
   for (size_t bytes = 0; bytes < good.size() - 20; ++bytes) {
@@ -195,7 +195,7 @@ TEST(GgufHeader, SurvivesDamage) {
   }
 }
 
-// The values are compared with the format's reference in tests/test_gguf.py, type by type.
+// tests/test_gguf.py compares the values with the format's reference, type by type.
 TEST(GgufTypes, EachHasANameAndBlocksInARow) {
   EXPECT_EQ(GgufTypes().size(), 14u);
   std::mt19937 random(1);
@@ -205,7 +205,7 @@ TEST(GgufTypes, EachHasANameAndBlocksInARow) {
     EXPECT_EQ(GgufTypeName(type.id), "type " + std::to_string(type.id) + " (" + type.name + ")");
     const auto bytes = static_cast<size_t>(type.block_bytes);
     const auto elements = static_cast<size_t>(type.block_elements);
-    // Three blocks at an odd address have the values of each block alone.
+    // Three adjacent blocks at an odd address have the same values as each block alone.
     std::string data(1 + 3 * bytes, '\0');
     for (char& byte : data) byte = static_cast<char>(random());
     const auto* blocks = reinterpret_cast<const std::byte*>(data.data()) + 1;

@@ -21,7 +21,7 @@ constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMinMetadataBytes = 8 + 4 + 1;    // an entry: empty key, kind, one byte
 constexpr uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;  // an entry: empty name, no dimension
 
-// The kinds of metadata values, with the numbers of the file format.
+// The kinds of metadata values, numbered as in the file format.
 enum class Kind : uint32_t {
   kU8,
   kI8,
@@ -57,7 +57,7 @@ uint64_t MinBytes(Kind kind) {
   }
 }
 
-// Messages show only the beginning of a name: a hostile file may hold very long ones.
+// Messages show only the beginning of a name, since a hostile file may have very long names.
 std::string Shown(std::string_view name) {
   constexpr size_t kMaxShown = 120;
   std::string text(name.substr(0, kMaxShown));
@@ -91,7 +91,7 @@ class HeaderReader {
 
   uint64_t remaining() const { return file_.size() - position_; }
 
-  // Reads the next number; false at the end of the file.
+  // Reads the next number. Returns false at the end of the file.
   template <typename T>
   bool Next(T* value) {
     if (remaining() < sizeof(T)) return false;
@@ -108,7 +108,7 @@ class HeaderReader {
     return true;
   }
 
-  // Reads a key or the name of a tensor, fit for messages.
+  // Reads a key or the name of a tensor, and checks that it is fit for messages.
   Status NextName(const std::string& field, std::string_view* text) {
     if (!NextString(text)) return Truncated(field);
     if (text->size() > kGgufMaxNameBytes) {
@@ -298,7 +298,7 @@ class HeaderReader {
     }
     std::reverse(info.shape.begin(), info.shape.end());
     info.begin = offset;
-    info.end = bytes;  // PlaceTensors turns both into positions in the file
+    info.end = bytes;  // PlaceTensors turns begin and end into positions in the file
     if (!header_.tensors.emplace(name, std::move(info)).second) {
       return Invalid(field + " appears twice");
     }
@@ -321,7 +321,8 @@ class HeaderReader {
     return Status::Ok();
   }
 
-  // Computes positions, which are known only now: the data begins behind the directory.
+  // Computes the positions of the tensors. They are known only now, since the data begins behind
+  // the directory.
   Status PlaceTensors() {
     const uint64_t data_begin = (position_ + alignment_ - 1) / alignment_ * alignment_;
     std::vector<std::pair<const std::string*, GgufTensorInfo*>> in_order;

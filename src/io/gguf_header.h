@@ -14,7 +14,7 @@
 
 namespace skein {
 
-// One entry of a GGUF tensor directory, checked.
+// One entry of the tensor directory of a GGUF file, after it was checked.
 struct GgufTensorInfo {
   const GgufType* type = nullptr;
   std::vector<int64_t> shape;   // row-major, the longest stride first; every dimension > 0
@@ -35,11 +35,11 @@ struct GgufHeader {
 //                 one first), u32 type, u64 offset
 //   padding to general.alignment (32 where that is absent), then the data: offsets count from here
 //
-// Reads and checks the header in `file`, the whole file, which messages call `name`. Counts,
+// Reads and checks the header in `file`, which is the whole file; messages call it `name`. Counts,
 // lengths, sizes and offsets are checked against each other and against the end of the file;
-// tensors must not overlap. kInvalidArgument for a value that does not fit; kUnsupported for
-// another version or another element type. Both name the field. Memory is at most a small multiple
-// of the header's own bytes. Strings of the result point into `file`.
+// tensors must not overlap. Fails with kInvalidArgument if a value does not fit, and with
+// kUnsupported for another version or another element type. Both errors name the field. Memory is
+// at most a small multiple of the header's own bytes. Strings of the result point into `file`.
 Result<GgufHeader> ParseGgufHeader(std::span<const std::byte> file, const std::string& name);
 
 inline constexpr uint64_t kGgufMaxNameBytes = 65535;  // of a key or a tensor's name

@@ -12,16 +12,16 @@
 
 namespace skein {
 
-// One value of a GGUF file. Integers of every width are int64_t, or uint64_t if that is too small;
-// both float widths are double. Strings point into the mapped file. The elements of an array are of
-// one kind; booleans in it are integers.
+// One value of a GGUF file. Integers of every width are int64_t, or uint64_t if int64_t is too
+// small. Both float widths are double. Strings point into the mapped file. All elements of an array
+// have the same kind; booleans in an array are integers.
 using GgufValue =
     std::variant<int64_t, uint64_t, double, bool, std::string_view, std::vector<int64_t>,
                  std::vector<double>, std::vector<std::string_view>>;
 
-// The metadata of a GGUF file with typed access; errors name the key. An absent key reads as
-// nullopt; a value of another kind is kInvalidArgument. Strings are valid while the file is mapped
-// and may hold any bytes.
+// The metadata of a GGUF file, with typed access. Errors name the key. An absent key reads as
+// nullopt; a value of another kind fails with kInvalidArgument. Strings are valid while the file is
+// mapped, and may contain any bytes.
 class GgufMetadata {
  public:
   explicit GgufMetadata(std::string file) : file_(std::move(file)) {}
@@ -39,7 +39,7 @@ class GgufMetadata {
   Result<std::optional<std::vector<double>>> Doubles(std::string_view key) const;
   Result<std::optional<std::vector<std::string_view>>> Strings(std::string_view key) const;
 
-  // "<file>: metadata '<key>' <problem>".
+  // Returns an error with the message "<file>: metadata '<key>' <problem>".
   Status Error(std::string_view key, std::string_view problem) const;
   Status Unsupported(std::string_view key, std::string_view problem) const;
 
@@ -47,7 +47,7 @@ class GgufMetadata {
   template <typename T>
   Result<std::optional<T>> Get(std::string_view key, const char* kind) const;
 
-  std::string file_;  // the file name in messages
+  std::string file_;  // the file's name in messages
   std::map<std::string, GgufValue, std::less<>> values_;
 };
 

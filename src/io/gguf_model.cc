@@ -10,7 +10,7 @@ namespace {
 constexpr char kCountKey[] = "split.count", kNumberKey[] = "split.no";
 constexpr int64_t kMaxParts = 99999;  // five digits
 
-// "-00001-of-00003.gguf"
+// Returns "-00001-of-00003.gguf".
 std::string PartSuffix(int64_t number, int64_t count) {
   char text[32];
   std::snprintf(text, sizeof(text), "-%05d-of-%05d.gguf", static_cast<int>(number),

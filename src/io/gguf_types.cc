@@ -31,14 +31,14 @@ void DequantizeBf16(const std::byte* blocks, int64_t num_blocks, float* out) {
   }
 }
 
-// MXFP4 (OCP Microscaling Formats 1.0): a power of two and 32 numbers of four bits: a sign, two
-// bits of exponent, one of mantissa. The integers are twice the numbers, the scale half of 2^(e -
-// 127).
+// MXFP4 (OCP Microscaling Formats 1.0): a power of two, and 32 numbers of four bits: a sign, two
+// bits of exponent, one of mantissa. The table has twice the numbers, so the scale is half of
+// 2^(e - 127).
 constexpr int64_t kMxfp4Elements = 32;
 constexpr int8_t kMxfp4Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 float HalfOfPowerOfTwo(uint8_t e) {
-  // The two smallest are subnormal.
+  // The two smallest scales are subnormal.
   const uint32_t bits = e < 2 ? uint32_t{0x00200000} << e : uint32_t{e - 1u} << 23;
   return std::bit_cast<float>(bits);
 }

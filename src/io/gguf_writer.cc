@@ -12,10 +12,10 @@
 namespace skein {
 namespace {
 
-// The kinds of metadata values, with the numbers of the file format.
+// The kinds of metadata values, numbered as in the file format.
 constexpr uint32_t kU32Kind = 4, kI32Kind = 5, kF32Kind = 6, kBoolKind = 7, kStringKind = 8,
                    kArrayKind = 9;
-constexpr int64_t kTensorAlignment = 32;  // the format's, where general.alignment is absent
+constexpr int64_t kTensorAlignment = 32;  // the format's default, if general.alignment is absent
 
 template <typename T>
 void Append(T value, std::string* out) {
@@ -93,7 +93,7 @@ Result<GgufWriter> GgufWriter::Create(const std::string& path, const GgufEntries
   Append(uint64_t{tensors.size()}, &header);
   Append(entries.size(), &header);
   header += entries.bytes();
-  std::vector<int64_t> begins;  // from the begin of the data
+  std::vector<int64_t> begins;  // offsets from the beginning of the data
   int64_t end = 0;
   for (const GgufTensorSpec& spec : tensors) {
     SKEIN_CHECK(!spec.shape.empty() && spec.shape.back() % spec.type->block_elements == 0);
@@ -108,7 +108,7 @@ Result<GgufWriter> GgufWriter::Create(const std::string& path, const GgufEntries
     Append(static_cast<uint64_t>(begins.back()), &header);
   }
   const int64_t data_begin = Aligned(std::ssize(header));
-  // llama.cpp reads padding behind the last tensor, too.
+  // llama.cpp also reads padding behind the last tensor.
   const int64_t file_bytes = data_begin + Aligned(end);
   SKEIN_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path + ".part", file_bytes));
   GgufWriter writer(path, std::move(file));

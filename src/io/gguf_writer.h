@@ -13,8 +13,7 @@
 
 namespace skein {
 
-// The metadata of a GGUF file that is to be written, in the order of the calls. No key may come
-// twice.
+// The metadata of a GGUF file to be written, in the order of the calls. No key may be used twice.
 class GgufEntries {
  public:
   void U32(std::string_view key, uint32_t value);
@@ -45,8 +44,9 @@ struct GgufTensorSpec {
   int64_t bytes() const;
 };
 
-// Writes one GGUF file (gguf_header.h has the layout) of version 3. The data follows in any order.
-// Until Close the file is named <path>.part; a writer that ends before removes it.
+// Writes one GGUF file (gguf_header.h has the layout) of version 3. The data of tensors may be
+// written in any order. Until Close, the file is named <path>.part. A writer that ends earlier
+// removes the file.
 class GgufWriter {
  public:
   // Creates the file and writes its header. Fails as OutputFile::Create does.
@@ -57,14 +57,14 @@ class GgufWriter {
   GgufWriter& operator=(GgufWriter&& other) noexcept = delete;
 
   const std::vector<GgufTensorSpec>& tensors() const { return tensors_; }
-  // The name of the unfinished file; it can be read.
+  // The name of the unfinished file, which can be read already.
   const std::string& unfinished_path() const { return file_.path(); }
   int64_t file_bytes() const { return file_bytes_; }
 
-  // Writes part of tensor `index`, `offset` bytes from its start. Thread-safe.
+  // Writes bytes of tensor `index`, from its byte `offset` on. Thread-safe.
   Status Write(size_t index, int64_t offset, std::span<const std::byte> bytes) const;
 
-  // Closes the file and gives it its name, which replaces a file of that name.
+  // Closes the file and renames it to `path`, replacing a file of that name.
   Status Close();
 
  private:
@@ -73,7 +73,7 @@ class GgufWriter {
   std::string path_;  // empty once closed
   OutputFile file_;
   std::vector<GgufTensorSpec> tensors_;
-  std::vector<int64_t> begins_;  // [tensors_.size()], in the file
+  std::vector<int64_t> begins_;  // [tensors_.size()]: offsets in the file
   int64_t file_bytes_ = 0;
 };
 

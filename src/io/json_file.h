@@ -13,8 +13,8 @@
 
 namespace skein {
 
-// One object of a JSON document with typed access; errors name the member. A member that is absent
-// or null reads as nullopt. A member of another type, or one that appears twice, is
+// One object of a JSON document, with typed access. Errors name the member. A member that is absent
+// or null reads as nullopt. A member of another type, or one that appears twice, fails with
 // kInvalidArgument. Valid while its JsonFile lives.
 class JsonObject {
  public:
@@ -23,7 +23,7 @@ class JsonObject {
 
   // Whether the member is present and not null.
   bool Has(std::string_view key) const;
-  bool Contains(std::string_view key) const;  // present, perhaps null
+  bool Contains(std::string_view key) const;  // whether it is present, null or not
 
   Result<std::optional<int64_t>> Int(std::string_view key) const;
   Result<std::optional<double>> Double(std::string_view key) const;  // accepts integers, too
@@ -31,7 +31,7 @@ class JsonObject {
   Result<std::optional<std::string>> String(std::string_view key) const;
   Result<std::optional<JsonObject>> Object(std::string_view key) const;
   Result<std::optional<std::vector<std::string>>> Strings(std::string_view key) const;
-  // Reads one integer or a list of them.
+  // Reads an integer or a list of integers; Doubles does the same for numbers.
   Result<std::optional<std::vector<int64_t>>> Ints(std::string_view key) const;
   Result<std::optional<std::vector<double>>> Doubles(std::string_view key) const;
 
@@ -39,7 +39,7 @@ class JsonObject {
   const simdjson::dom::object& members() const { return object_; }
   // The name of the document in messages, with the path to this object.
   const std::string& where() const { return where_; }
-  // kInvalidArgument about one member: "<where>: '<key>' <problem>".
+  // Returns kInvalidArgument about a member: "<where>: '<key>' <problem>".
   Status Error(std::string_view key, std::string_view problem) const;
 
  private:
@@ -54,10 +54,10 @@ class JsonFile {
  public:
   static constexpr size_t kMaxBytes = size_t{64} << 20;
 
-  // kNotFound if there is no such file; kInvalidArgument if it is longer than `max_bytes` or not
-  // valid JSON.
+  // Fails with kNotFound if there is no such file, and with kInvalidArgument if it is longer than
+  // `max_bytes` or not valid JSON.
   static Result<JsonFile> Load(const std::string& path, size_t max_bytes = kMaxBytes);
-  // `name` is the name of the document in messages.
+  // Messages call the document `name`.
   static Result<JsonFile> Parse(std::string_view text, std::string name);
 
   const JsonObject& root() const { return *root_; }
@@ -69,8 +69,8 @@ class JsonFile {
   std::optional<JsonObject> root_;
 };
 
-// The bytes of a regular file; kNotFound if it cannot be opened, kInvalidArgument if longer than
-// `max_bytes`.
+// Returns the bytes of a regular file. Fails with kNotFound if the file cannot be opened, and with
+// kInvalidArgument if it is longer than `max_bytes`.
 Result<std::string> ReadFile(const std::string& path, size_t max_bytes);
 
 }  // namespace skein

@@ -28,8 +28,8 @@ std::vector<float> ToFloats(const TensorView& view) {
   return values;
 }
 
-// Checks members that would change more of the model than the pairs do. Each has a value that turns
-// it off.
+// Refuses members that change more of the model than the pairs do. Each of them has a value that
+// turns it off.
 Status CheckPlain(const JsonObject& config) {
   const auto unsupported = [&](const char* key) {
     return Status(StatusCode::kUnsupported,

@@ -25,25 +25,27 @@ struct LoraChange {
 // lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora (Hu et al., "LoRA", section 4.1).
 class LoraAdapter {
  public:
-  // kNotFound if a file is absent. kUnsupported names a member of the config that changes more than
-  // this (DoRA, biases, ranks by pattern, whole modules). kInvalidArgument names a tensor that is
-  // not one of a pair, or a target module without a tensor.
+  // Fails with kNotFound if a file is absent. Fails with kUnsupported, naming the member, if the
+  // config changes more than matrices (DoRA, biases, ranks by pattern, whole modules). Fails with
+  // kInvalidArgument, naming it, for a tensor that is not one of a pair, or a target module without
+  // a tensor.
   static Result<LoraAdapter> Open(const std::string& dir);
 
   // The names of the changed weights in the model ("model.layers.0.self_attn.q_proj.weight"), with
   // their shapes [out, in].
   std::vector<std::pair<std::string, std::vector<int64_t>>> Weights() const;
-  // Null if the adapter does not change the weight.
+  // The change of a weight; null if the adapter does not change it.
   const LoraChange* Find(std::string_view weight) const;
   int64_t rank() const { return rank_; }
   float scale() const { return scale_; }
 
-  // Adds the change to rows [first_row, first_row + num_rows) of a weight; `rows` is [num_rows,
-  // in]. Computed in f32; the sum over the rank comes first. REQUIRES: Find(weight) is not
+  // Adds the change to rows
+  // [first_row, first_row + num_rows) of a weight; `rows` is [num_rows, in]. The change is computed
+  // in f32: the sum over the rank is finished before it is added. REQUIRES: Find(weight) is not
   // null, and the rows exist.
   void AddTo(std::string_view weight, int64_t first_row, int64_t num_rows, float* rows) const;
 
-  // `decision_temperature` of adapter_config.json: the calibration of the changed model.
+  // `decision_temperature` of adapter_config.json, which calibrates the changed model.
   const std::optional<double>& decision_temperature() const { return decision_temperature_; }
 
  private:

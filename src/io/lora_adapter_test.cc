@@ -76,7 +76,7 @@ TEST_F(LoraAdapterTest, AddsTheScaledProduct) {
   EXPECT_EQ(adapter.value().Find("model.norm.weight"), nullptr);
   float rows[6] = {0.5f};
   adapter.value().AddTo(kWeight, 0, 2, rows);
-  // B A = [[1, 2, 3], [410, 520, 630]], scale 4 / 2.
+  // B A is [[1, 2, 3], [410, 520, 630]], and the scale is 4 / 2.
   EXPECT_THAT(rows, ElementsAre(2.5f, 4, 6, 820, 1040, 1260));
   float second[3] = {};
   adapter.value().AddTo(kWeight, 1, 1, second);

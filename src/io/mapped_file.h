@@ -12,14 +12,15 @@ namespace skein {
 // while it is mapped: a read beyond its new end would raise SIGBUS.
 class MappedFile {
  public:
-  // kNotFound if it cannot be opened; kInvalidArgument if it is empty or no regular file.
+  // Fails with kNotFound if the file cannot be opened, and with kInvalidArgument if it is empty or
+  // not a regular file.
   static Result<MappedFile> Open(const std::string& path);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
 
   const std::string& path() const { return path_; }
-  // The bytes; their address survives a move of the object.
+  // The bytes of the file. Their address stays the same if the object is moved.
   std::span<const std::byte> bytes() const { return {data_, num_bytes_}; }
 
  private:

@@ -20,8 +20,8 @@ bool IsPlainName(std::string_view name) {
          });
 }
 
-// Maps "org/name" to "models--org--name"; empty if `model` is no such name. Some models have no
-// org.
+// Maps "org/name" to "models--org--name". Some models have no org. Returns an empty string if
+// `model` is not a name of this form.
 std::string CacheFolder(const std::string& model) {
   const size_t slash = model.find('/');
   const std::string first = model.substr(0, slash);

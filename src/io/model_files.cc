@@ -26,8 +26,8 @@ bool IsPlainFileName(std::string_view name) {
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
 }
 
-// The spellings of the prefix "model." in the names of a decoder's tensors: files of a model
-// without a head may omit it, and files of a multimodal model name the part.
+// The spellings of the prefix "model." in the names of a decoder's tensors. Files of a model
+// without a head may omit it; files of a multimodal model add the name of the part.
 constexpr std::string_view kPrefixes[] = {"", "model.language_model.", "language_model.model."};
 constexpr std::string_view kPlainPrefix = "model.", kEmbedding = "embed_tokens.weight";
 constexpr std::string_view kOutputs[] = {"language_model.lm_head."};
@@ -35,7 +35,7 @@ constexpr std::string_view kOutput = "lm_head.";
 
 std::string Joined(std::string_view a, std::string_view b) { return std::string(a).append(b); }
 
-// The name of the tensor in a file with the plain spelling. `prefix` is the file's.
+// The name of a tensor of a file, in the plain spelling. `prefix` is the prefix in that file.
 std::string PlainName(const std::string& name, std::string_view prefix) {
   for (const std::string_view output : kOutputs) {
     if (name.starts_with(output)) return Joined(kOutput, name.substr(output.size()));
@@ -51,7 +51,7 @@ std::string PlainName(const std::string& name, std::string_view prefix) {
 }  // namespace
 
 void ModelFiles::UsePlainNames() {
-  // BERT's first checkpoints have the names of TensorFlow.
+  // BERT's first checkpoints use TensorFlow's names.
   for (const auto& [old_end, end] : {std::pair(".LayerNorm.gamma", ".LayerNorm.weight"),
                                      std::pair(".LayerNorm.beta", ".LayerNorm.bias")}) {
     std::vector<std::string> old_names;
@@ -85,7 +85,8 @@ Result<ModelFiles> ModelFiles::Open(const std::string& model_dir) {
   } else if (std::filesystem::exists(index, error)) {
     SKEIN_RETURN_IF_ERROR(files.OpenShards(model_dir, index));
   } else if (std::filesystem::exists(gguf, error)) {
-    // Through a link: the parts of a model in several files lie beside the first.
+    // Follows a link, since the parts of a model are in the same directory as the first file
+    // itself.
     const std::filesystem::path path = std::filesystem::canonical(gguf, error);
     return OpenGguf(error ? gguf : path.string());
   } else {
@@ -170,7 +171,7 @@ Status ModelFiles::ReadGguf(GgufModel gguf) {
     entry.info.shape = tensor.shape;
     const int64_t row_bytes =
         tensor.row_elements() / tensor.type->block_elements * tensor.type->block_bytes;
-    entry.info.end = static_cast<uint64_t>(tensor.num_rows() * row_bytes);  // from its own begin
+    entry.info.end = static_cast<uint64_t>(tensor.num_rows() * row_bytes);  // relative to `begin`
     tensors_.emplace(weight.empty() ? name : weight, std::move(entry));
   }
   return Status::Ok();

@@ -24,41 +24,45 @@ using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)
 
 // The weights of a model directory: model.safetensors, else the shards that
 // model.safetensors.index.json names, else model.gguf. Every file is opened and checked at once.
-// Tensors have the names that HuggingFace gives them; a decoder's begin with "model.", however the
-// files spell that ("language_model.model." in a multimodal model, nothing in one without a head).
+// Tensors have HuggingFace's names. Names of a decoder's tensors begin with "model.", whatever
+// prefix the files have ("language_model.model." for a multimodal model, none for a model without a
+// head).
 class ModelFiles {
  public:
   static Result<ModelFiles> Open(const std::string& model_dir);
-  // The weights of a GGUF file, or of one whose first part it is.
+  // Opens the weights of a GGUF model. `path` names its only file or its first part.
   static Result<ModelFiles> OpenGguf(const std::string& path);
 
-  // Puts the tensors of a file in place of those of the same name behind `prefix`. kInvalidArgument
-  // for one that is not there, or has another shape.
+  // Replaces tensors by the tensors of `file` with the same names behind `prefix`. Fails with
+  // kInvalidArgument if a tensor to be replaced does not exist or has another shape.
   Status Replace(SafetensorsFile file, const std::string& prefix);
-  // Adds the tensors of a file under their names behind `prefix`.
+  // Adds the tensors of `file`, with `prefix` in front of their names.
   Status Add(SafetensorsFile file, const std::string& prefix);
-  // Adds the changes of an adapter to the weights of the same name behind `prefix`. As Replace. At
-  // most one adapter.
+  // Adds the changes of an adapter to the weights with the same names behind `prefix`. Fails as
+  // Replace does. There may be at most one adapter.
   Status Change(LoraAdapter adapter, const std::string& prefix);
 
-  // Names of all tensors, sorted. A tensor of a GGUF file that is no weight keeps its own.
+  // The names of all tensors, sorted. A tensor of a GGUF file that is not a weight keeps its own
+  // name.
   std::vector<std::string> Names() const;
   bool Has(std::string_view name) const { return tensors_.contains(name); }
-  // kNotFound if there is no such tensor; kUnsupported if it cannot be read.
+  // Fails with kNotFound if there is no such tensor, and with kUnsupported if the tensor cannot be
+  // read.
   Result<TensorView> Find(std::string_view name) const;
-  // Finds a tensor of exactly this shape; the error names both shapes.
+  // Finds a tensor of exactly this shape. If the shape differs, the error names both shapes.
   Result<TensorView> Find(std::string_view name, const std::vector<int64_t>& shape) const;
-  // The bytes of a tensor of a safetensors file, of any type; kNotFound for any other.
+  // The bytes of a tensor of a safetensors file, of any type. Fails with kNotFound for any other
+  // tensor.
   Result<std::span<const std::byte>> Bytes(std::string_view name) const;
-  // The header's entry; REQUIRES: Has(name).
+  // The tensor's entry in the header. REQUIRES: Has(name).
   const TensorInfo& Info(std::string_view name) const;
-  // Whether the weights are those of a GGUF file, which may have 4 to 8 bits.
+  // Whether the weights come from a GGUF file; they may then have 4 to 8 bits.
   bool is_gguf() const { return gguf_.has_value(); }
   // The GGUF file; REQUIRES: is_gguf().
   const GgufModel& gguf() const { return *gguf_; }
 
-  // Tells the system that the pages wholly within `view` will not be read again soon and may be
-  // dropped. A later read takes them from the file again. Thread-safe.
+  // Tells the system that the pages completely within `view` will not be read again soon and may be
+  // dropped. A later read gets them from the file again. Thread-safe.
   static void ReleasePages(const TensorView& view);
 
  private:
@@ -74,7 +78,8 @@ class ModelFiles {
   Status OpenShards(const std::string& model_dir, const std::string& index_path);
   Status ReadGguf(GgufModel gguf);
   void UsePlainNames();
-  // `where`: the tensor of this shape that changes tensor `name`, for messages.
+  // Checks that tensor `name` has this shape. `where`: the tensor that changes or replaces it, for
+  // messages.
   Status CheckShape(const std::string& name, const std::vector<int64_t>& shape,
                     const std::string& where) const;
 

@@ -18,8 +18,8 @@ class SafetensorsFile {
  public:
   // Fails as MappedFile::Open and ParseSafetensorsHeader do.
   static Result<SafetensorsFile> Open(const std::string& path);
-  // A file of another format, whose tensors its reader has found and checked: of
-  // io/torch/torch_file.h.
+  // For a file of another format, whose reader has found and checked the tensors
+  // (io/torch/torch_file.h).
   SafetensorsFile(MappedFile file, SafetensorsHeader header)
       : file_(std::move(file)), header_(std::move(header)) {}
 
@@ -31,7 +31,8 @@ class SafetensorsFile {
   std::span<const std::byte> Bytes(const TensorInfo& info) const {
     return file_.bytes().subspan(info.begin, info.end - info.begin);
   }
-  // kNotFound if there is no such tensor; kUnsupported if its dtype is no DType.
+  // Fails with kNotFound if there is no such tensor, and with kUnsupported if its type has no
+  // DType.
   Result<TensorView> Find(std::string_view name) const;
 
  private:

@@ -17,7 +17,7 @@ struct FormatDType {
   std::optional<DType> dtype;
 };
 
-// Every element type of the format. Those without a DType may be in a file but cannot be loaded.
+// Every element type of the format. A type without a DType may be in a file, but cannot be loaded.
 constexpr FormatDType kFormatDTypes[] = {
     {"F32", 32, DType::kF32},
     {"BF16", 16, DType::kBf16},
@@ -45,7 +45,7 @@ Status Invalid(const std::string& name, const std::string& problem) {
   return Status(StatusCode::kInvalidArgument, name + ": " + problem);
 }
 
-// Messages show only the beginning of a name: a hostile header may hold very long ones.
+// Messages show only the beginning of a name, since a hostile header may have very long names.
 std::string Quoted(std::string_view tensor) {
   constexpr size_t kMaxShown = 120;
   std::string text = "tensor '";
@@ -53,7 +53,7 @@ std::string Quoted(std::string_view tensor) {
   return text + (tensor.size() > kMaxShown ? "...'" : "'");
 }
 
-// Reads a list of non-negative integers; false if `value` is anything else.
+// Reads a list of non-negative integers. Returns false if `value` is anything else.
 bool ReadUnsignedList(const element& value, std::vector<uint64_t>* out) {
   simdjson::dom::array array;
   if (value.get(array) != simdjson::SUCCESS) return false;
@@ -65,7 +65,7 @@ bool ReadUnsignedList(const element& value, std::vector<uint64_t>* out) {
   return true;
 }
 
-// The bytes of a tensor of `shape`; nullopt if they exceed 64 bits or are no whole number.
+// The bytes of a tensor of `shape`. nullopt if they exceed 64 bits or are not a whole number.
 std::optional<uint64_t> ShapeBytes(const std::vector<uint64_t>& shape, uint32_t bits) {
   uint64_t product = bits;
   for (const uint64_t dim : shape) {
@@ -109,7 +109,7 @@ Result<RawEntry> ReadEntry(const element& value, const std::string& what) {
   return entry;
 }
 
-// Checks one entry on its own; its offsets stay relative to the data.
+// Checks one entry alone. Its offsets stay relative to the data.
 Result<TensorInfo> ReadTensor(const element& value, const std::string& what, uint64_t data_bytes) {
   SKEIN_ASSIGN_OR_RETURN(const RawEntry entry, ReadEntry(value, what));
   const auto* format = std::find_if(std::begin(kFormatDTypes), std::end(kFormatDTypes),

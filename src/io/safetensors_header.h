@@ -14,7 +14,7 @@
 
 namespace skein {
 
-// One entry of a safetensors header, checked.
+// One entry of a safetensors header, after it was checked.
 struct TensorInfo {
   std::string file_dtype;       // the spelling in the file: "BF16"
   std::optional<DType> dtype;   // nullopt for a type of the format without a DType ("I64")
@@ -22,10 +22,10 @@ struct TensorInfo {
   uint64_t begin = 0, end = 0;  // bytes in the file, [begin, end)
 };
 
-// The content of a file by tensor name.
+// The entries of a file, by tensor name.
 struct SafetensorsHeader {
   std::map<std::string, TensorInfo, std::less<>> tensors;
-  uint64_t data_begin = 0;  // where the tensor data starts in the file
+  uint64_t data_begin = 0;  // offset of the tensor data in the file
 };
 
 // The layout of a safetensors file:
@@ -36,9 +36,9 @@ struct SafetensorsHeader {
 inline constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 
 // Reads and checks the header of a file of `file_bytes` bytes, which messages call `name`. `prefix`
-// is the beginning of the file or all of it. It must hold the whole header unless the file itself
-// is shorter. The entries are checked against each other and against the length of the file;
-// kInvalidArgument if anything does not fit. Never reads beyond `prefix`.
+// is the beginning of the file, or the whole file. It must contain the whole header, unless the
+// file itself is shorter. The entries are checked against each other and against the length of the
+// file. Fails with kInvalidArgument if anything does not fit. Never reads beyond `prefix`.
 Result<SafetensorsHeader> ParseSafetensorsHeader(std::span<const std::byte> prefix,
                                                  uint64_t file_bytes, const std::string& name);
 

@@ -62,7 +62,7 @@ TEST(SafetensorsHeader, ReadsWhatIsThere) {
 
 TEST(SafetensorsHeader, EmptyFileOfTensors) { EXPECT_TRUE(ParseFile(FileBytes("{}", 0)).ok()); }
 
-// A false file, and a word of the message that must name the error.
+// A faulty file, and a word of the message that must name the error.
 struct RefusedHeader {
   std::string file, word;
 };
@@ -118,7 +118,7 @@ TEST(SafetensorsHeader, RefusesLies) {
       {one(Entry("F32", "2", "0,4"), 4), "does not fill"},
       {one(Entry("BF16", "1", "0,4"), 4), "does not fill"},
       {one(Entry("F4", "3", "0,2"), 2), "does not fill"},
-      // 2^62 * 4 * 8 bits and 2^32 * 2^32 wrap around to 0.
+      // The products 2^62 * 4 * 8 bits and 2^32 * 2^32 would wrap around to 0.
       {one(Entry("F32", "4611686018427387904", "0,0"), 0), "does not fill"},
       {one(Entry("U8", "4294967296,4294967296", "0,0"), 0), "does not fill"},
       {one(Entry("U8", "9223372036854775808,0", "0,0"), 0), "dimension"},
@@ -163,7 +163,8 @@ void CheckAccepted(const SafetensorsHeader& header, uint64_t file_bytes) {
   ASSERT_EQ(at, file_bytes);
 }
 
-// Damages `text` in 1 to 4 places: any byte, a byte of JSON syntax, a bit, a cut, an insertion.
+// Damages `text` in 1 to 4 places. A byte becomes any byte or one of JSON syntax, or a bit of it is
+// flipped; or some bytes are cut out, or one is inserted.
 std::string Damaged(std::string text, std::mt19937& random) {
   const auto below = [&](size_t n) { return random() % n; };
   const std::string alphabet = "{}[]\",:0123456789-eE.tF \\u";
@@ -196,7 +197,8 @@ TEST(SafetensorsHeader, SurvivesRandomDamage) {
   std::mt19937 random(seed);
   int accepted = 0;
   for (int n = 0; n < 30000; ++n) {
-    // Damage to the text alone, with a fitting length, gets further than damage to the file.
+    // If only the text is damaged, and its length fits, the parser gets further than with a damaged
+    // file.
     std::string file = FileBytes(kGood, 28);
     if (n % 3 != 0) {
       file = FileBytes(Damaged(kGood, random), 26 + (n % 30 == 1 ? random() % 5 : 2));
@@ -205,7 +207,7 @@ TEST(SafetensorsHeader, SurvivesRandomDamage) {
     } else {
       file = Damaged(file.substr(0, 8), random) + file.substr(8, random() % file.size());
     }
-    // The copy on the heap has the exact size, so that a sanitizer sees any read past the end.
+    // The copy on the heap has the exact size, so that a sanitizer notices any read past the end.
     const std::vector<char> copy(file.begin(), file.end());
     const Result<SafetensorsHeader> header =
         ParseSafetensorsHeader(std::as_bytes(std::span(copy)), copy.size(), "f");
@@ -216,7 +218,8 @@ TEST(SafetensorsHeader, SurvivesRandomDamage) {
       EXPECT_FALSE(header.status().message().empty());
     }
   }
-  // Damage to names, data and metadata keeps a file valid: some files must pass, most must not.
+  // If names, data or metadata are damaged, a file stays valid. So some files must pass, but most
+  // must not.
   EXPECT_GT(accepted, 300);
   EXPECT_LT(accepted, 20000);
 }
@@ -256,7 +259,7 @@ TEST_F(ModelFilesTest, SingleFile) {
   EXPECT_EQ(b.value().bytes, 8u);
   for (int i = 0; i < 8; ++i) EXPECT_EQ(static_cast<int>(b.value().data[i]), 12 + i);
   ModelFiles::ReleasePages(b.value());
-  EXPECT_EQ(static_cast<int>(b.value().data[3]), 15);  // is read from the file again
+  EXPECT_EQ(static_cast<int>(b.value().data[3]), 15);  // the byte is read from the file again
   EXPECT_TRUE(files->Find("b", {2, 1}).ok());
   EXPECT_THAT(files->Find("b", {1, 2}).status().message(), HasSubstr("[2, 1]"));
   EXPECT_EQ(files->Find("zz").status().code(), StatusCode::kNotFound);
@@ -264,14 +267,14 @@ TEST_F(ModelFilesTest, SingleFile) {
   EXPECT_THAT(files->Find("i").status().message(), HasSubstr("I64"));
 }
 
-// The KiB of a mapped file of which this process holds pages. REQUIRES: `path` without links.
+// The KiB of a mapped file that this process has in memory. REQUIRES: `path` contains no links.
 int64_t ResidentKib(const std::string& path) {
   std::ifstream smaps("/proc/self/smaps");
   int64_t total = 0;
   bool is_file = false;
   for (std::string line; std::getline(smaps, line);) {
-    // The first line of a mapping begins with its address, the lines of its figures with a capital
-    // letter.
+    // A mapping's first line begins with its address. The lines with its numbers begin with a
+    // capital letter.
     if (line.empty() || line[0] < 'A' || line[0] > 'Z') {
       is_file = line.ends_with(" " + path);
     } else if (is_file && line.starts_with("Rss:")) {
@@ -297,7 +300,7 @@ TEST_F(ModelFilesTest, ReleasedPagesAreGone) {
     }
     ASSERT_GE(ResidentKib(path), static_cast<int64_t>(kBytes / 1024));
     ModelFiles::ReleasePages(big);
-    // Its first and last page may hold bytes of other tensors, too.
+    // The first and the last page may also have bytes of other tensors.
     ASSERT_LE(ResidentKib(path), 2 * page_kib);
   }
 }

@@ -49,7 +49,7 @@ Result<SafetensorsWriter> SafetensorsWriter::Create(const std::string& dir,
   return writer;
 }
 
-// Fills shards in the order of the tensors; returns the bytes of all tensors.
+// Distributes the tensors over shards, in order. Returns the bytes of all tensors.
 int64_t SafetensorsWriter::Plan(int64_t max_shard_bytes) {
   size_t shard = 0;
   int64_t in_shard = 0, total = 0;

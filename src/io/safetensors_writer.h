@@ -22,7 +22,7 @@ struct TensorSpec {
 
 // Writes the weights of a model in the layout of HuggingFace: one model.safetensors, or an index
 // with shards of at most `max_shard_bytes` of data (a larger tensor has its own shard). Files get
-// their full length at once, and the data follows in any order. So only the caller's chunks take
+// their full length at once, and the data is written in any order. So only the caller's chunks take
 // memory.
 class SafetensorsWriter {
  public:
@@ -33,7 +33,7 @@ class SafetensorsWriter {
   const std::vector<TensorSpec>& tensors() const { return tensors_; }
   size_t num_shards() const { return shards_.size(); }
 
-  // Writes part of tensor `index`, `offset` bytes from its start. Thread-safe.
+  // Writes bytes of tensor `index`, from its byte `offset` on. Thread-safe.
   Status Write(size_t index, int64_t offset, std::span<const std::byte> bytes) const;
 
   // Closes the files; fails if the system could not keep the written data.
@@ -42,7 +42,7 @@ class SafetensorsWriter {
  private:
   struct Place {
     size_t shard = 0;
-    int64_t begin = 0;  // in the shard's data, later in its file
+    int64_t begin = 0;  // in the shard's data; after Create in its file
   };
   SafetensorsWriter() = default;
   int64_t Plan(int64_t max_shard_bytes);
@@ -54,7 +54,7 @@ class SafetensorsWriter {
   std::vector<OutputFile> shards_;
 };
 
-// Creates or replaces a file.
+// Writes `text` to a file. An existing file is replaced.
 Status WriteFile(const std::string& path, std::string_view text);
 
 }  // namespace skein

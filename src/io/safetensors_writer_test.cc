@@ -22,7 +22,8 @@ class SafetensorsWriterTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
-  // Writes tensor i filled with bytes of value i + position, in two pieces, last piece first.
+  // Fills the bytes of tensor i with i + position. Writes each tensor in two pieces, the last piece
+  // first.
   size_t WriteAll(int64_t max_shard_bytes) {
     Result<SafetensorsWriter> writer =
         SafetensorsWriter::Create(dir_.string(), specs_, max_shard_bytes);
@@ -71,13 +72,13 @@ TEST_F(SafetensorsWriterTest, OneFile) {
   CheckReadsBack();
 }
 
-// The shards hold 48 + 40 | 30 + 0 | 160 bytes; the last one exceeds the limit.
+// The shards have 48 + 40, 30 + 0, and 160 bytes. The last one exceeds the limit.
 TEST_F(SafetensorsWriterTest, Shards) {
   EXPECT_EQ(WriteAll(90), 3u);
   EXPECT_FALSE(std::filesystem::exists(dir_ / "model.safetensors"));
   EXPECT_TRUE(std::filesystem::exists(dir_ / "model-00003-of-00003.safetensors"));
   CheckReadsBack();
-  EXPECT_EQ(WriteAll(90), 3u);  // replaces its own files
+  EXPECT_EQ(WriteAll(90), 3u);  // replaces the files of the first call
   CheckReadsBack();
 }
 

@@ -35,7 +35,7 @@ size_t TensorView::row_bytes() const {
 
 const std::byte* TensorView::Row(int64_t row) const {
   if (interleaved_head_rows > 0) {
-    // Pair (j, j + half) of a head lies at (2j, 2j + 1).
+    // Rows j and j + half of a head are stored as rows 2j and 2j + 1.
     const int64_t half = interleaved_head_rows / 2, in_head = row % interleaved_head_rows;
     row = row - in_head + 2 * (in_head % half) + in_head / half;
   }

@@ -19,17 +19,17 @@ struct TensorView {
   const std::byte* data = nullptr;  // of any alignment
   size_t bytes = 0;
   const GgufType* blocks = nullptr;  // the type of the elements if dtype is kBlocks
-  // Above 0: the file's rows are interleaved in heads of so many rows, as GGUF keeps the q and k of
-  // the Llama family. The functions below take and give the rows of the model.
+  // If above 0, the file's rows are interleaved within heads of this many rows, as GGUF stores q
+  // and k of the Llama family. The functions below use the model's row numbers.
   int64_t interleaved_head_rows = 0;
-  // If not null, the adapter's change of `weight` is added to the rows that ReadRows gives.
+  // If not null, ReadRows adds the adapter's change of `weight` to the rows.
   const LoraAdapter* adapter = nullptr;
-  std::string_view weight;  // in the adapter
+  std::string_view weight;  // the name of this tensor in the adapter
 
   int64_t row_elements() const { return shape.back(); }
   int64_t num_rows() const;
   size_t row_bytes() const;
-  // Row `row` as the file has it: [row_bytes()].
+  // Row `row`, in the form that the file has: [row_bytes()].
   const std::byte* Row(int64_t row) const;
   // Widens rows [first_row, first_row + num_rows) to `out`: [num_rows, row_elements()].
   // REQUIRES: these rows exist.

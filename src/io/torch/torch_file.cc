@@ -23,17 +23,17 @@ constexpr uint64_t kPickleBytesMax = uint64_t{16} << 20;
 constexpr size_t kTorchFilesMax = 1 << 20;
 constexpr int kDepthMax = 32;
 
-// The layout of an archive (PKWARE's application note, 4.3): files, each behind a header, then the
-// directory with an entry for each, then the directory's place.
+// The layout of an archive (PKWARE's application note, 4.3): files, each behind a header; then the
+// directory, with an entry for each file; then the position of the directory.
 constexpr uint32_t kLocalHeader = 0x04034b50, kEntry = 0x02014b50, kEnd = 0x06054b50;
 constexpr uint32_t kEnd64 = 0x06064b50, kEnd64Place = 0x07064b50;
 constexpr size_t kLocalBytes = 30, kEntryBytes = 46, kEndBytes = 22, kPlaceBytes = 20;
 constexpr size_t kCommentBytesMax = 65535;
-constexpr uint64_t kIn64 = 0xffffffff;  // the number stands among the extra fields
+constexpr uint64_t kIn64 = 0xffffffff;  // the number is among the extra fields
 constexpr uint16_t kExtra64 = 1;
 
 struct ArchivedFile {
-  uint64_t begin = 0, end = 0;  // bytes of the archive
+  uint64_t begin = 0, end = 0;  // range of bytes in the archive
 };
 
 class ArchiveReader {
@@ -111,7 +111,7 @@ class ArchiveReader {
     return Status::Ok();
   }
 
-  // The numbers that do not fit into the entry stand here, in their order.
+  // Reads the numbers that do not fit into the entry. They are in the extra fields, in order.
   Status ReadExtra(uint64_t at, uint64_t count, std::initializer_list<uint64_t*> numbers) const {
     for (const uint64_t end = at + count; at + 4 <= end;) {
       SKEIN_ASSIGN_OR_RETURN(const uint64_t id, Number(at, 2));
@@ -168,7 +168,7 @@ class TorchConverter {
     return Status(StatusCode::kInvalidArgument, name_ + ": '" + path + "' " + problem);
   }
 
-  // A value may be used several times: all uses count.
+  // Appends a value. A value may be used several times; each use counts.
   Status Append(size_t index, const std::string& path, int depth) {
     if (depth > kDepthMax || ++num_values_ > kPickleValuesMax) {
       return Problem(path, "is nested too deeply, or has too many values");
@@ -279,7 +279,7 @@ class TorchConverter {
 
   const Pickle& pickle_;
   const std::map<std::string, ArchivedFile>& files_;
-  const std::string root_;  // the folder of all files in the archive
+  const std::string root_;  // the folder in the archive that contains all files
   const std::string& name_;
   SafetensorsHeader* tensors_ = nullptr;
   std::string json_;

@@ -71,11 +71,11 @@ TEST_F(TorchFileTest, BrokenFilesAreErrors) {
   std::mt19937_64 random(7);
   for (int i = 0; i < 1500; ++i) {
     std::string changed = whole;
-    // Most are in the pickle, at the front, or in the directory, at the end.
+    // Most of the changed bytes are in the pickle at the beginning, or in the directory at the end.
     const size_t window = 2500;
     const size_t at = random() % std::min(window, whole.size());
     changed[random() % 2 == 0 ? at : whole.size() - 1 - at] = static_cast<char>(random());
-    (void)OpenBytes(changed);  // an error or not: it must return
+    (void)OpenBytes(changed);  // may fail or not, but must return
   }
 }
 
@@ -89,7 +89,7 @@ TEST(TorchPickle, NoCodeRuns) {
 }
 
 TEST(TorchPickle, ValuesThatHoldThemselvesEnd) {
-  // A list that is its own item, many times.
+  // A list that is its own item, nested without end.
   EXPECT_TRUE(ReadText(std::string("]q\0h\0a.", 7)).ok());
   EXPECT_FALSE(ReadText(std::string("]q\0h\1a.", 7)).ok());
   EXPECT_FALSE(ReadText("").ok());

@@ -122,7 +122,7 @@ class PickleReader {
     return Status::Ok();
   }
 
-  // The values above the last mark, which goes, too.
+  // Removes and returns the values above the last mark. Removes the mark, too.
   Result<std::vector<size_t>> PopToMark() {
     const auto mark = std::find_if(stack_.rbegin(), stack_.rend(), [&](size_t value) {
       return At(value).kind == PickleKind::kMark;
@@ -132,7 +132,7 @@ class PickleReader {
     stack_.erase(mark.base() - 1, stack_.end());
     return values;
   }
-  // The value below, of this kind.
+  // The value on top of the stack, which must have this kind.
   Result<size_t> Top(PickleKind kind) {
     if (stack_.empty() || At(stack_.back()).kind != kind) {
       return Malformed("adds to a value of another kind");
@@ -148,7 +148,7 @@ class PickleReader {
     return Status::Ok();
   }
 
-  // Adds to the list or dictionary below.
+  // Adds `items` to the list or dictionary on top of the stack.
   Status Add(PickleKind kind, const std::vector<size_t>& items) {
     SKEIN_ASSIGN_OR_RETURN(const size_t into, Top(kind));
     if (kind == PickleKind::kDict && items.size() % 2 != 0)
@@ -209,7 +209,7 @@ class PickleReader {
       case kReduce:
         return Reduce();
       case kBuild:
-        // The attributes of an ordered dictionary, such as the versions of modules.
+        // Ignores the attributes of an ordered dictionary, such as the versions of modules.
         SKEIN_RETURN_IF_ERROR(Pop().status());
         return Top(PickleKind::kDict).status();
       default:
@@ -252,7 +252,7 @@ class PickleReader {
     }
   }
 
-  // Globals, and the table of values that are used again.
+  // Runs an operation on globals, or on the table of reused values.
   Status RunName(uint8_t operation) {
     switch (operation) {
       case kGlobalOp: {
@@ -303,7 +303,8 @@ class PickleReader {
     return Status::Ok();
   }
 
-  // ("storage", a type of storages, its name, its device, its number of elements)
+  // Makes a storage of the tuple ("storage", type of the storage, name, device, number of
+  // elements).
   Status MakeStorage() {
     SKEIN_ASSIGN_OR_RETURN(const size_t index, Pop());
     const std::vector<size_t> parts = At(index).items;
@@ -350,7 +351,7 @@ class PickleReader {
     return values;
   }
 
-  // (storage, offset, shape, stride, ...)
+  // Makes a tensor of the arguments (storage, offset, shape, stride, ...).
   Status MakeTensor(const std::vector<size_t>& args) {
     if (args.size() < 4 || At(args[0]).kind != PickleKind::kStorage ||
         At(args[1]).kind != PickleKind::kInteger) {

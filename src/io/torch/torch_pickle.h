@@ -11,20 +11,20 @@
 
 namespace skein {
 
-// One value of a pickle. The others are named by their index in Pickle::values.
+// One value of a pickle. It refers to other values by their index in Pickle::values.
 struct PickleValue {
   enum class Kind : uint8_t {
     kNone,
-    kBool,     // integer: 0 or 1
-    kInteger,  // integer
-    kReal,     // real
-    kString,   // text
-    kList,     // items; tuples are lists
-    kDict,     // items: key, value, key, value
-    kGlobal,   // text: "torch FloatStorage"
-    kStorage,  // text: its name in the archive; storage_type
-    kTensor,   // storage, offset, shape, stride
-    kMark,     // an opening bracket of the stack
+    kBool,     // in `integer`: 0 or 1
+    kInteger,  // in `integer`
+    kReal,     // in `real`
+    kString,   // in `text`
+    kList,     // in `items`; tuples are lists
+    kDict,     // in `items`: key, value, key, value
+    kGlobal,   // in `text`: "torch FloatStorage"
+    kStorage,  // in `text`: its name in the archive; in storage_type: its type
+    kTensor,   // in storage, offset, shape and stride
+    kMark,     // an opening bracket on the stack
   };
 
   Kind kind = Kind::kNone;
@@ -43,11 +43,11 @@ struct Pickle {
   size_t root = 0;
 };
 
-// Reads a pickle of plain data and tensors, as torch.save writes one. No code of the pickle runs:
-// the only callables are those that make an ordered dictionary or a tensor of storages in the
-// archive. kUnsupported names any other callable or operation; kInvalidArgument for a pickle that
-// ends early or does not fit together. `name` is the document's name in messages. At most
-// kPickleValuesMax values.
+// Reads a pickle of plain data and tensors, as torch.save writes it. No code of the pickle runs:
+// the only supported callables make an ordered dictionary, or a tensor of storages in the archive.
+// Fails with kUnsupported, naming it, for any other callable or operation. Fails with
+// kInvalidArgument if the pickle ends early or is inconsistent. Messages call the document `name`.
+// At most kPickleValuesMax values are read.
 inline constexpr size_t kPickleValuesMax = size_t{1} << 20;
 Result<Pickle> ReadPickle(std::span<const std::byte> bytes, const std::string& name);
 
