@@ -11,9 +11,9 @@ namespace skein {
 // The microseconds that a step takes, as a polynomial of its work. If all are zero, the costs are
 // not known.
 struct CostFit {
-  double step_us = 0;   // of any step, whatever its rows
-  double token_us = 0;  // for each token computed
-  double pair_us = 0;   // for each pair of a token computed and a token it attends to
+  double step_us = 0;   // of any step, whatever rows it has
+  double token_us = 0;  // for each computed token
+  double pair_us = 0;   // for each pair of a computed token and a token that it attends to
   double row_us = 0;    // for each row
   bool operator==(const CostFit&) const = default;
 };
@@ -133,7 +133,7 @@ struct EngineConfig {
   bool embeds = false;
   bool classifies = false;
   bool decides = false;     // the answers of DecideSpec
-  int32_t num_actions = 0;  // of a decision model
+  int32_t num_actions = 0;  // of a decision model; else 0
   // Embeddings, classes and decisions need every hidden state of the prompt in one pass (mean or
   // CLS pooling, encoders). Prompts of such models are not cut, and take nothing from the prefix
   // cache.

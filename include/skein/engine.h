@@ -27,7 +27,7 @@ struct EngineLimits {
   bool generates = true;  // GenerateSpec, LabelSpec, prompt log-probabilities
   bool embeds = false;
   bool classifies = false;
-  bool decides = false;     // DecideSpec
+  bool decides = false;     // the answers of DecideSpec
   int32_t num_actions = 0;  // of a decision model
 };
 
@@ -52,7 +52,7 @@ struct EngineStats {
   // Decode set `prefix-homogeneous`: the length of the prefix that the whole batch shares.
   int64_t prefix_groups_shared_tokens = 0;
   // Counters.
-  uint64_t prompt_tokens = 0;  // computed or cached
+  uint64_t prompt_tokens = 0;  // tokens of prompts, computed or cached
   uint64_t generation_tokens = 0;
   uint64_t prefix_cache_queries = 0;
   uint64_t prefix_cache_hits = 0;
@@ -60,7 +60,7 @@ struct EngineStats {
   uint64_t shared_prefixes = 0;       // computed once for several OneShot requests (forests)
   uint64_t shared_prefix_tokens = 0;  // tokens that requests took from those prefixes
   uint64_t prefix_waits = 0;          // requests that waited while another computed their prefix
-  uint64_t requests_oneshot = 0;      // finished, by execution class
+  uint64_t requests_oneshot = 0;      // finished requests, by execution class
   uint64_t requests_decode = 0;
   uint64_t decode_slots_taken = 0;   // slots that the decode set assigned; OneShot takes none
   uint64_t wasted_decode_slots = 0;  // slot-steps held by finished requests (request level)
@@ -74,7 +74,7 @@ struct EngineStats {
   uint64_t prefix_groups_joined = 0;
   uint64_t prefix_groups_overdue = 0;
   uint64_t prefix_groups_stops = 0;
-  uint64_t steps_oneshot = 0;  // steps by class of plan
+  uint64_t steps_oneshot = 0;  // steps, by class of plan
   uint64_t steps_mixed = 0;
   uint64_t steps_decode = 0;
   // Steps that a preempting sharing rule stopped for more urgent work, then resumed, or dropped. A
@@ -100,7 +100,7 @@ struct EngineStats {
   uint64_t scheduler_us = 0;  // time spent in scheduling rounds
   uint64_t prefill_us = 0;    // time in steps without decode rows
   uint64_t decode_us = 0;     // time in steps with decode rows only
-  uint64_t mixed_us = 0;      // time in steps with both
+  uint64_t mixed_us = 0;      // time in steps with decode rows and prefills
   // The histogram of tokens per step: at most 1, 8, 16, 32, ..., 16384, and above.
   static constexpr std::array<int32_t, 13> kIterationTokenBounds = {
       1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};

@@ -27,7 +27,7 @@ struct RequestView {
   int32_t cached_tokens = 0;    // prompt tokens that were taken from the prefix cache
   int32_t computed_tokens = 0;  // prompt and output tokens with keys and values
   int32_t output_tokens = 0;    // of the sample that has the most output tokens
-  TimeUs age_us = 0;            // since its arrival
+  TimeUs age_us = 0;            // since the request's arrival
   // Until the first token is due. Unset: there is no deadline, or the token has been sent.
   std::optional<TimeUs> slack_us;
 };

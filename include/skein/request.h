@@ -131,7 +131,7 @@ struct Request {
   GroupSpec group;
   int32_t priority = 0;               // lower runs first
   std::optional<TimeUs> slo_ttft_us;  // wanted time to the first token, from arrival
-  std::optional<TimeUs> slo_tpot_us;  // wanted time per further token
+  std::optional<TimeUs> slo_tpot_us;  // wanted time for each further token
   // The time from arrival after which the client no longer waits for the answer. A request is
   // refused if its answer would probably be late. A request that has waited this long is ended.
   std::optional<TimeUs> timeout_us;
@@ -153,7 +153,7 @@ inline int32_t NumSamples(const Request& request) {
 enum class FinishReason {
   kStop,       // a stop token id; a whole choice; or all requested outputs have been read
   kLength,     // max_tokens or the context is used up
-  kCancelled,  // Engine::Cancel
+  kCancelled,  // the request was cancelled (Engine::Cancel)
   kError,      // `status` says why; no other request is affected
 };
 
@@ -180,7 +180,7 @@ struct ReadValues {
 
 // One prompt token, and the likely tokens at its position.
 struct PromptLogprob {
-  int32_t position = 0;                    // in the prompt, >= 1
+  int32_t position = 0;                    // position in the prompt, >= 1
   TokenLogprob chosen;                     // the prompt's own token
   std::vector<TokenLogprob> top_logprobs;  // [num_top], most likely first
 };

@@ -56,7 +56,7 @@ constexpr float ToFloat(F16 x) {
   const uint32_t sign = uint32_t{x.bits & 0x8000u} << 16;
   const uint32_t exponent = (x.bits >> 10) & 0x1fu;
   const uint32_t mantissa = x.bits & 0x3ffu;
-  if (exponent == 0x1f) {  // infinity, NaN
+  if (exponent == 0x1f) {  // infinity or NaN
     return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
   }
   if (exponent == 0) {  // zero, subnormal: mantissa * 2^-24

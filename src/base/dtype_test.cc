@@ -50,7 +50,7 @@ TEST(F16, RoundsToNearestEven) {
   for (uint32_t i = 0; i < 0x7bff; ++i) {
     const double low = ValueOfF16(static_cast<uint16_t>(i));
     const double high = ValueOfF16(static_cast<uint16_t>(i + 1));
-    const auto middle = static_cast<float>((low + high) / 2);  // exact: one more bit
+    const auto middle = static_cast<float>((low + high) / 2);  // exact: it needs one more bit
     EXPECT_EQ(ToF16(middle).bits, i + (i & 1)) << i;
     EXPECT_EQ(ToF16(std::nextafterf(middle, 0)).bits, i) << i;
     EXPECT_EQ(ToF16(std::nextafterf(middle, INFINITY)).bits, i + 1) << i;

@@ -113,7 +113,7 @@ class EngineCore {
   std::vector<StoppedTask> stopped_;
   std::function<void(TimeUs)> set_alarm_;
   TimeUs alarm_us_ = kNever;
-  bool arrived_ = false, cancelled_ = false;  // since the last round
+  bool arrived_ = false, cancelled_ = false;  // whether a request did so since the last round
   bool in_round_ = false;                     // the round that stopped a step is not over
   std::unordered_map<RequestId, Caller> callers_;
   StepResults results_;    // keeps its memory

@@ -110,9 +110,9 @@ class EngineLoop final : public Engine {
   struct Queue {
     int32_t num_arriving = 0;  // requests in events_, not yet drained
     int64_t tokens_arriving = 0;
-    int32_t num = 0;  // in the scheduler's queue
+    int32_t num = 0;  // requests in the scheduler's queue
     int64_t tokens = 0;
-    int32_t num_views = 0;  // ViewRequests in events_
+    int32_t num_views = 0;  // number of ViewRequests in events_
     WaitEstimate wait;
   };
 

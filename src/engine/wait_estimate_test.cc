@@ -25,7 +25,7 @@ TEST(WaitEstimate, FollowsTheLoad) {
   };
   observe(1000, 200);
   EXPECT_NEAR(static_cast<double>(estimate.WaitOf(1000)), 1e6, 1e4);
-  observe(4000, 50);  // 20 s
+  observe(4000, 50);  // 50 steps that take 20 s together
   EXPECT_NEAR(static_cast<double>(estimate.WaitOf(1000)), 4e6, 0.4e6);
   observe(1000, 200);
   EXPECT_NEAR(static_cast<double>(estimate.WaitOf(1000)), 1e6, 0.2e6);

@@ -19,7 +19,7 @@ constexpr char kMagic[] = "GGUF";
 constexpr char kAlignmentKey[] = "general.alignment";
 constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMinMetadataBytes = 8 + 4 + 1;    // an entry: empty key, kind, one byte
-constexpr uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;  // an entry: empty name, no dimension
+constexpr uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;  // an entry: empty name, no dimensions
 
 // The kinds of metadata values, numbered as in the file format.
 enum class Kind : uint32_t {

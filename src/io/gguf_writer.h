@@ -25,7 +25,7 @@ class GgufEntries {
   void F32s(std::string_view key, std::span<const float> values);
 
   uint64_t size() const { return size_; }
-  const std::string& bytes() const { return bytes_; }  // as in the file
+  const std::string& bytes() const { return bytes_; }  // the entries, as they are in the file
 
  private:
   void Begin(std::string_view key, uint32_t kind);

@@ -14,7 +14,7 @@ struct CpuExecutor::State {
 
   ForwardPass pass;
   std::span<const BlockCopy> copies;
-  int next_copy_ticket = 0;  // tickets: copy by layer
+  int next_copy_ticket = 0;  // a ticket copies one block in one layer
   StepOutputs outputs;
 };
 

@@ -91,7 +91,7 @@ class CpuExecutorTest : public ::testing::Test {
   KvMemory kv_;
   ForwardContext context_;
   std::unique_ptr<CpuExecutor> executor_;
-  std::map<const TokenId*, Logits> seen_;  // by the row's first token
+  std::map<const TokenId*, Logits> seen_;  // keyed by the row's first token
 };
 
 void ExpectSame(const DrawResult& a, const DrawResult& b) {

@@ -71,7 +71,7 @@ Status CheckOptions(const CpuRuntimeOptions& options, const ModelConfig& config)
 // when pages are written.
 Status CheckMemory(const char* field, int64_t value, int64_t bytes) {
   const int64_t free_bytes = FreeMemoryBytes();
-  if (free_bytes == 0 || bytes <= free_bytes) return Status::Ok();  // 0: unknown
+  if (free_bytes == 0 || bytes <= free_bytes) return Status::Ok();  // 0: free memory is not known
   return Invalid(field, "is " + std::to_string(value) + ", which needs " + std::to_string(bytes) +
                             " bytes; " + std::to_string(free_bytes) + " bytes are free");
 }

@@ -33,7 +33,7 @@ struct CpuRuntimeOptions {
   Quantization quantization = Quantization::kAuto;
   int32_t threads = 0;        // at most 1024; 0: all processors that the process may use
   bool pin_threads = false;   // each thread to its own processor
-  std::optional<Isa> isa;     // nullopt: SelectIsa()
+  std::optional<Isa> isa;     // nullopt: as SelectIsa() chooses
   int32_t max_model_len = 0;  // 0: the longest that the model and the KV memory allow
   int32_t max_num_batched_tokens = 512;
   // EngineConfig::long_prompt_tokens; fewer where they would take more than half of the memory that

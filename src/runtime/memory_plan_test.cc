@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kGiB = int64_t{1} << 30;
 constexpr int kThreads = 2;
 
-ModelConfig Qwen3() {  // of 0.6B parameters
+ModelConfig Qwen3() {  // Qwen3 with 0.6B parameters
   ModelConfig config;
   config.vocab_size = 151936;
   config.hidden_size = 1024;

@@ -11,7 +11,7 @@ namespace skein {
 
 // The quantities that a step's time depends on. They add up over the step's rows.
 struct StepWork {
-  double num_tokens = 0;  // computed
+  double num_tokens = 0;  // computed tokens
   double num_pairs = 0;   // pairs of a computed token and a token it attends to
   double num_rows = 0;
 

@@ -18,7 +18,7 @@ class GrammarState;  // skein/token_grammar.h
 
 // One sample of one request while it is being computed: the request's id and the sample's number.
 using SequenceId = uint64_t;
-inline constexpr int32_t kMaxSamples = 1 << 16;  // of one request
+inline constexpr int32_t kMaxSamples = 1 << 16;  // samples of one request
 
 constexpr SequenceId MakeSequenceId(RequestId request, int32_t sample) {
   return request * kMaxSamples + static_cast<SequenceId>(sample);
@@ -51,7 +51,7 @@ struct DrawSpec {
 // The log-probabilities of the prompt's own tokens that a row delivers, for the positions begin,
 // begin + 1, and so on. Each comes from the logits of the token before it.
 struct PromptLogprobsRange {
-  int32_t begin = 0;                // > the row's begin
+  int32_t begin = 0;                // first position, > the row's begin
   std::span<const TokenId> tokens;  // the prompt's tokens at these positions; empty: none wanted
   int32_t num_top = 0;              // number of most likely tokens to report for each position
 };

@@ -422,7 +422,7 @@ TEST(Scheduler, CancellingFreesBlocksWithinAStep) {
   EXPECT_TRUE(driver.scheduler.empty());
   EXPECT_EQ(driver.finish[0], FinishReason::kCancelled);
   EXPECT_EQ(driver.finish[1], FinishReason::kCancelled);
-  driver.scheduler.Cancel(5, 0);  // unknown
+  driver.scheduler.Cancel(5, 0);  // ignored: there is no request 5
 }
 
 TEST(Scheduler, StopTokensCountOnlyAfterMinTokens) {

@@ -87,9 +87,9 @@ struct RequestRecord {
   TimeUs waits_for_prefix_since_us = -1;
   Request request;  // its prompt has moved into the first sequence
   int32_t prompt_len = 0;
-  int32_t budget = 0;  // tokens of output, at most
+  int32_t budget = 0;  // the most tokens of output
   ExecutionClass execution_class = ExecutionClass::kDecode;
-  bool scheduled = false;  // ever admitted
+  bool scheduled = false;  // whether it was ever admitted
   bool forked = false;     // the prompt is computed; each sample has a sequence of its own
   bool whole = false;      // the prompt must be computed in one row
   int32_t tail_len = 1;    // the last tokens of the prompt that must be computed in one row
@@ -129,16 +129,16 @@ struct Sequence {
   SequenceState state = SequenceState::kWaiting;
   std::vector<TokenId> tokens;  // prompt and output
   int32_t num_computed = 0;     // tokens with keys and values in `blocks`
-  int32_t num_slots = 0;        // decode slots held
+  int32_t num_slots = 0;        // number of decode slots held
   TimeUs token_us = 0;          // when its last token was drawn
-  bool in_step = false;         // in the plan now being executed
+  bool in_step = false;         // in the plan that is being executed
   SequenceBlocks blocks;
   // The state in the current step:
   std::vector<DrawSpec> draws;
   const OutputSpec* read = nullptr;
   PromptLogprobsRange prompt_logprobs;
   SharedPrefix* shared_prefix = nullptr;  // until its first own tokens are computed
-  size_t shared_prefix_index = 0;         // in shared_prefix->members
+  size_t shared_prefix_index = 0;         // index in shared_prefix->members
   bool holds_shared_prefix = false;       // its blocks begin with those of the prefix
 
   SequenceId id() const { return MakeSequenceId(request->id, sample); }

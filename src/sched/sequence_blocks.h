@@ -37,7 +37,7 @@ class SequenceBlocks {
   // and the number of available blocks that Attach would take. REQUIRES: Hash(tokens) was called;
   // max_cached is below the number of tokens.
   struct Need {
-    int32_t num_cached = 0;  // tokens
+    int32_t num_cached = 0;  // cached tokens
     int32_t num_blocks = 0;
   };
   Need NeedOf(const BlockManager& manager, std::span<const TokenId> tokens,

@@ -94,7 +94,7 @@ class StepBuilder {
   TimeUs now_us_ = 0;
   std::optional<SequenceKey> bound_;
   int32_t tokens_left_ = 0;
-  int32_t own_blocks_left_ = 0;           // of StepBounds::max_own_blocks
+  int32_t own_blocks_left_ = 0;           // what is left of StepBounds::max_own_blocks
   std::optional<SequenceKey> walked_to_;  // the last sequence in the order that was considered
   std::vector<Sequence*> started_;        // scratch of AddStartedPrompts
   std::vector<Sequence*> deferred_;       // requests that wait for a row of this step

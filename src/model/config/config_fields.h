@@ -11,7 +11,7 @@
 namespace skein {
 
 // Bounds for which the product of any two sizes, times four bytes, fits 64 bits.
-inline constexpr int64_t kMaxWidth = int64_t{1} << 22;  // vocabulary, hidden, MLP
+inline constexpr int64_t kMaxWidth = int64_t{1} << 22;  // of vocabulary, hidden size, MLP
 inline constexpr int64_t kMaxLayers = 4096;
 inline constexpr int64_t kMaxHeads = 65536;
 inline constexpr int64_t kMaxPosition = int64_t{1} << 30;

@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-constexpr int32_t kUsualHeadWidth = 256;  // of files that state no width
+constexpr int32_t kUsualHeadWidth = 256;  // for files that state no width
 
 bool IsThere(const std::string& path) {
   std::error_code error;

@@ -24,7 +24,7 @@ struct CursorPosition {
   Part part = Part::kInput;
   int32_t index = 0;      // the layer, or the chunk of outputs
   int32_t op = 0;         // index in the list of operators
-  int32_t row_chunk = 0;  // for an operator that runs by chunk
+  int32_t row_chunk = 0;  // index of the chunk, for an operator that runs by chunk
   int32_t next_ticket = 0;
 
   friend bool operator==(const CursorPosition&, const CursorPosition&) = default;

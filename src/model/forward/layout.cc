@@ -163,7 +163,7 @@ void BatchLayout::MakeOutputs() {
 // Cuts the questions into chunks that fit the workspace of the head.
 void BatchLayout::CutQuestions() {
   const int32_t rows_max = CompactRowsMax(limits_);
-  int32_t rows = rows_max;  // of the chunk so far
+  int32_t rows = rows_max;  // rows in the present chunk
   for (int32_t i = 0; i < static_cast<int32_t>(batch_.decided_rows.size()); ++i) {
     const int32_t more = batch_.decided_rows[i].num_markers + kCompactExtraRows;
     SKEIN_CHECK(more <= rows_max);

@@ -29,7 +29,7 @@ using testing::SameBits;
 
 constexpr int32_t kMaxWantedTokens = 512;
 constexpr int32_t kPositions = 512;
-constexpr int32_t kLongestRow = 150;  // of the longest row
+constexpr int32_t kLongestRow = 150;  // tokens of the longest row
 
 // Tokens [begin, size) of a sequence. The tokens before `begin` are in the cache.
 struct WantedRow {

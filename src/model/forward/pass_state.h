@@ -84,7 +84,7 @@ struct PassState {
 
   const ForwardContext context;
   const ForwardLimits limits;
-  const size_t t;  // bytes of the compute type
+  const size_t t;  // bytes of an element of the compute type
   // Whether h, q, attn and act are in tiles, so that products need not pack their rows.
   const bool row_tiles;
   ForwardWorkspace workspace;

@@ -17,7 +17,7 @@ struct StateLayout {
   StateLayout(const ModelConfig& config, int32_t slots);
 
   int32_t num_slots = 0;
-  int32_t num_layers = 0;    // linear ones
+  int32_t num_layers = 0;    // number of linear layers
   int64_t conv_floats = 0;   // of one layer
   int64_t delta_floats = 0;  // of one layer
 

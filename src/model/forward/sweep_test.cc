@@ -152,7 +152,7 @@ TEST_P(ForwardSweepTest, CachedPrefixOfEveryNumberOfBlocks) {
 // batch.
 TEST_P(ForwardSweepTest, DecodeBatchesOfManySizes) {
   struct Row {
-    int32_t position;  // of the next token
+    int32_t position;  // position of the next token
     std::vector<int32_t> blocks;
   };
   std::vector<int32_t> batch_sizes = {2, 3, 4, 8, 16, 17, 31, 32, 33, 48, kMaxRows};

@@ -10,8 +10,8 @@ namespace {
 
 // A matrix of the model that is a part of a stacked product.
 struct Matrix {
-  std::string name;       // of its weight
-  int32_t first_row = 0;  // in the product's output
+  std::string name;       // name of the matrix's weight
+  int32_t first_row = 0;  // the matrix's first row in the product's output
   int32_t num_rows = 0;
 };
 

@@ -40,7 +40,7 @@ struct LoraLayer {
 struct LoraWeights {
   std::vector<LoraLayer> layers;  // [num_layers]
 
-  int32_t max_rank() const;  // that of the widest `a`
+  int32_t max_rank() const;  // the rank of the widest `a`
   size_t bytes() const;
 };
 

@@ -105,7 +105,7 @@ std::vector<std::byte> Fill(const Distribution& d, int64_t begin, int64_t end, D
 
 struct Chunk {
   size_t tensor;
-  int64_t begin, end;  // elements
+  int64_t begin, end;  // range of elements
 };
 
 }  // namespace

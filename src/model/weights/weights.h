@@ -118,7 +118,7 @@ struct ModelWeights {
   std::vector<float> segments;   // [num_segments, hidden]
 
   // For a classifier: out · norm(act(dense · h + dense_bias)) + out_bias.
-  PackedWeight head_dense;  // [hidden, hidden]; empty: none
+  PackedWeight head_dense;  // [hidden, hidden]; empty: no such layer
   std::vector<float> head_dense_bias;
   std::vector<float> head_norm;  // [hidden]; empty: no norm
   std::vector<float> head_norm_bias;

@@ -11,7 +11,7 @@ namespace skein {
 // A step that is being filled and has a prompt in it.
 struct StepSoFar {
   std::span<const StepRow> prefills;
-  int64_t num_tokens = 0;  // of decodes too
+  int64_t num_tokens = 0;  // of prompts and decodes
   TimeUs now_us = 0;
 };
 

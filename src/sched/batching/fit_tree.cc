@@ -8,7 +8,7 @@ namespace skein {
 struct FitTree::Node {
   SequenceKey key;
   int32_t weight = 0;
-  int32_t least_weight = 0;  // of this node and those below
+  int32_t least_weight = 0;  // of this node and all nodes below
   uint64_t height = 0;       // random; never above the parent's
   Sequence* sequence = nullptr;
   NodePtr left;

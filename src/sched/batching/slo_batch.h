@@ -46,7 +46,7 @@ class SloAwareBatching final : public BatchingPolicy {
  private:
   const CostModel* const cost_;
   const int64_t token_budget_;
-  std::optional<SloBatch> batch_;  // once the step has a head
+  std::optional<SloBatch> batch_;  // set when the step has a first prompt
 };
 
 }  // namespace skein

@@ -128,7 +128,7 @@ DecodeFit FitDecodes(std::span<const DecodeSample> samples) {
   for (const double free_share : {0.0, 0.125, 0.25, 0.5}) {
     for (const double arithmetic_share : kArithmeticShares) {
       DecodeFit shape{.free_rows = free_share * most_rows, .arithmetic_share = arithmetic_share};
-      Improve(shape, samples, &best, &best_error);  // no cache
+      Improve(shape, samples, &best, &best_error);  // the fit without a cache
       // The cache sizes go down from one that holds the largest measured step and therefore shows
       // no misses.
       for (int i = 0; std::exp2(-i / double{kCacheSizesPerDoubling}) * most_unique >= 64; ++i) {

@@ -57,7 +57,7 @@ class GroupTurns {
   // The facts about the batch that the tree does not know.
   struct Batch {
     int64_t prompt_tokens = 0;  // of the batch's requests
-    int64_t output_tokens = 0;  // so far
+    int64_t output_tokens = 0;  // generated so far
   };
 
   LoadEstimate& load() { return load_; }

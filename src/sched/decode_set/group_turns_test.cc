@@ -13,7 +13,7 @@ namespace {
 using Handle = ChunkedHashTree::Handle;
 
 constexpr int32_t kChunk = 32;
-constexpr int32_t kShared = 160;  // chunks
+constexpr int32_t kShared = 160;  // chunks that a group shares
 constexpr int32_t kOutputs = 100;
 
 // Two GPUs: the cache of the first holds four prefixes of kShared chunks, the second reads shared

@@ -28,7 +28,7 @@ class LoadEstimate {
   static constexpr int64_t kLeast = 8;
   static constexpr double kRate = 1.0 / 32;  // weight of a new value in the exponential means
 
-  std::array<TimeUs, kWindow> arrivals_us_{};  // a ring
+  std::array<TimeUs, kWindow> arrivals_us_{};  // a ring buffer
   int64_t num_arrivals_ = 0;
   int64_t num_ends_ = 0;
   double prompt_tokens_ = 0;

@@ -36,7 +36,7 @@ TEST(MemoryForecast, IsTheMostThatEverIsHeld) {
   Random random(11);
   for (int round = 0; round < 300; ++round) {
     std::vector<GrowingRequest> requests;
-    double used = static_cast<double>(random.Between(0, 5000));  // shared prefixes
+    double used = static_cast<double>(random.Between(0, 5000));  // tokens of shared prefixes
     for (int64_t i = random.Between(0, 40); i > 0; --i) {
       requests.push_back({static_cast<double>(random.Between(1, 200)),
                           static_cast<double>(random.Between(0, 300))});

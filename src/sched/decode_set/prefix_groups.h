@@ -108,7 +108,7 @@ class PrefixGroups final : public DecodeSetPolicy {
   int64_t shared_tokens() const { return source_->shared_tokens(); }
   struct Counters {
     uint64_t joined = 0;
-    uint64_t overdue = 0;  // of these
+    uint64_t overdue = 0;  // those of `joined` that were overdue
     uint64_t stops = 0;    // rounds that the stop policy ended
     bool operator==(const Counters&) const = default;
   };
@@ -124,7 +124,7 @@ class PrefixGroups final : public DecodeSetPolicy {
   // Rounds between two decisions about turns: usually, and while the requests of a turn join.
   static constexpr int64_t kDecisionRounds = 4;
   static constexpr int64_t kLongDecisionRounds = 64;
-  static constexpr int64_t kWaitWindow = 32;  // requests
+  static constexpr int64_t kWaitWindow = 32;  // requests that the mean wait covers
 
   struct Member {
     Sequence* sequence = nullptr;
@@ -196,7 +196,7 @@ class PrefixGroups final : public DecodeSetPolicy {
   std::vector<Line> lines_;         // by priority; none is empty
   std::vector<int32_t> aside_;      // passed over in this round
   std::optional<Choice> choice_;
-  bool closed_ = false;                    // for this round
+  bool closed_ = false;                    // closed for this round
   int32_t least_urgent_ = kLeastPriority;  // the least urgent priority that may be chosen in this
                                            // round
   TimeUs mean_wait_us_ = 0;                // of the latest requests that joined

@@ -70,7 +70,7 @@ class PrefixGroupsTest : public ::testing::Test {
 TEST_F(PrefixGroupsTest, ForBatchesOfOneGroup) {
   Make(StopRule::kNever);
   for (int i = 0; i < 9; ++i) Enter(i % 3);
-  EXPECT_THAT(Round(5), ElementsAre(0, 3, 6, 1, 4));  // ties by arrival
+  EXPECT_THAT(Round(5), ElementsAre(0, 3, 6, 1, 4));  // ties go by arrival
   EXPECT_EQ(groups_->shared_tokens(), 0);
   for (const int id : {0, 3, 6}) groups_->Leave(requests_[id].get());
   EXPECT_EQ(groups_->shared_tokens(), 100 * kBlockTokens);
@@ -164,7 +164,7 @@ TEST_F(PrefixGroupsTest, WhoFindsNoRoomIsPassedByNobodyLessUrgent) {
   for (const int32_t priority : {1, 0, 0, 1}) Enter(0, 0, priority);
   EXPECT_EQ(groups_->Candidate(0)->request->id, 1u);
   EXPECT_TRUE(groups_->PassOver(0));
-  EXPECT_THAT(Round(5), ElementsAre(2));  // of the same priority
+  EXPECT_THAT(Round(5), ElementsAre(2));  // only this one has the same priority
   EXPECT_THAT(Round(1), ElementsAre(1));  // the next round begins anew
   Enter(1, 0, 0);
   groups_->SetAside(*requests_[4], 0);  // request 4 waits for a row
@@ -186,11 +186,11 @@ TEST_F(PrefixGroupsTest, PriorityGoesFirst) {
 // Each priority has its own waiting line, however long requests of other priorities wait.
 TEST_F(PrefixGroupsTest, WhoIsOverdueIsSoAmongItsOwn) {
   Make(StopRule::kNever, 1000);
-  for (int i = 0; i < 30; ++i) Enter(0, i, 3 - i % 3);  // priorities 3, 2, 1
+  for (int i = 0; i < 30; ++i) Enter(0, i, 3 - i % 3);  // with priorities 3, 2 and 1 in turn
   Enter(1, 40, 0);
   Enter(0, 41, 0);
   Enter(0, 42, 0);
-  groups_->Join(requests_[29].get(), 50);      // of group 0
+  groups_->Join(requests_[29].get(), 50);      // request 29 is of group 0
   EXPECT_THAT(Round(1, 60), ElementsAre(31));  // only other requests could be overdue
   EXPECT_THAT(Round(1, 1040), ElementsAre(30));
   EXPECT_THAT(Round(3, 1042), ElementsAre(32, 2, 5));

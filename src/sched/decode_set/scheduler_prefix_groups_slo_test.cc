@@ -42,7 +42,7 @@ TEST(SchedulerPrefixGroupsSlo, ABatchTakesAllOfTheGroupThatFit) {
   }
   for (int i = 0; i < 7; ++i) world.Arrive(1);
   world.Step();
-  EXPECT_EQ(world.prefilling.size(), 7u);  // fewer than 256 tokens
+  EXPECT_EQ(world.prefilling.size(), 7u);  // together they have fewer than 256 tokens
   while (world.Step()) {
   }
   EXPECT_EQ(world.num_unfinished(), 0u);

@@ -312,7 +312,7 @@ TEST(SchedulerPrefixGroups, CancelledRequestsLeaveTheTree) {
 double Throughput(DecodeSet decode_set, StopRule stop, int num_groups, double mixed_row_us) {
   World world(ConfigOf(decode_set, stop));
   world.mixed_row_us = mixed_row_us;
-  world.checks = false;  // thousands of steps
+  world.checks = false;  // there are thousands of steps
   Random random(1);
   int64_t half_tokens = 0;
   TimeUs half_us = 0;

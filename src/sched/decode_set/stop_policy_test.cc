@@ -203,7 +203,7 @@ TEST(StopPolicy, WhatIsWithdrawnWasNotAsked) {
   policy->EndBuilding();
   EXPECT_TRUE(policy->ShouldAdd({.batch_size = 4}));
   policy->Withdraw();
-  EXPECT_TRUE(policy->ShouldAdd({.batch_size = 0}));  // never remembered
+  EXPECT_TRUE(policy->ShouldAdd({.batch_size = 0}));  // this question is not remembered
   policy->Withdraw();
   policy->EndBuilding();
   policy->Reward(10);
@@ -399,8 +399,8 @@ TEST(StopAccount, LosesNothingUnseen) {
 TEST(StopAccount, TakesBackWhatAGrowingLoadSeemedToGain) {
   StopAccount account(0.1);
   account.Observe(100, false);  // 10 in the account
-  account.Observe(98, true);    // 18
-  account.Observe(104, true);   // 32
+  account.Observe(98, true);    // 18 in the account
+  account.Observe(104, true);   // 32 in the account
   account.Observe(150, false);  // each stopped batch missed 25: 32 - 2 * 0.9 * 25 = -13; then 12.5
   EXPECT_FALSE(account.MayStop());
   account.Observe(125, false);

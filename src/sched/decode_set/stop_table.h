@@ -56,7 +56,7 @@ struct StopTable {
   StopRule rule = StopRule::kBandit;
   int64_t num_batches = 0;                                               // batches with a reward
   int64_t num_decisions = 0;                                             // decisions with a reward
-  double best_reward = 0;                                                // the largest ever
+  double best_reward = 0;                                                // the largest reward ever
   std::vector<Cells> cells = std::vector<Cells>(StopState::kNumStates);  // by StopState::index
 
   bool operator==(const StopTable&) const = default;

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kOverduePart = -(int64_t{1} << 62);
 constexpr int64_t kDuePart = int64_t{1} << 60;
 constexpr int64_t kLatePart = int64_t{1} << 62;
-constexpr double kLongestUs = 1e15;  // 31 years
+constexpr double kLongestUs = 1e15;  // about 31 years
 constexpr double kSpeedWindowUs = 10e6;
 // At the start, the speed is that of this many prompts of middle length.
 constexpr double kPriorPrompts = 8;

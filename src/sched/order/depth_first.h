@@ -18,7 +18,7 @@ struct CachedPath {
 // branch with the most requests goes first; ties go to the branch with the earliest request. The
 // requests of a node follow those of its branches, with equal ranks. The result is that of
 // DfsWeightOrder (bench/sched/radix_orders.h) over full blocks, but no tokens are compared.
-// Reorders `paths`. O(requests * log(blocks)) for each level at which branches part.
+// Reorders `paths`. O(requests * log(blocks)) for each level at which branches diverge.
 void RankDepthFirst(std::span<CachedPath> paths);
 
 }  // namespace skein

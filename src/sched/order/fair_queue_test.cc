@@ -69,7 +69,7 @@ TEST(FairQueue, AccountsLiveAsLongAsTheirRequests) {
 TEST(FairQueue, WhatWasNeverServedIsGivenBack) {
   FairQueue queue;
   for (int i = 0; i < 10; ++i) queue.Enter(From("a"), 100);
-  queue.Serve(0, 100);  // the first runs
+  queue.Serve(0, 100);  // the first request runs
   for (int i = 1; i < 10; ++i) queue.Leave(From("a"), 100);
   EXPECT_EQ(queue.Enter(From("a"), 100), 100);
   queue.Leave(From("a"), 0);

@@ -18,7 +18,7 @@ struct OrderView {
   TimeUs arrival_us = 0;
   TimeUs deadline_us = 0;
   int32_t prompt_len = 0;
-  int64_t num_tokens = 0;  // to be computed in all
+  int64_t num_tokens = 0;  // tokens to be computed, including cached ones
   int32_t num_cached = 0;  // of num_tokens, computed or in the prefix cache
   StepRest step_rest;      // of the suspended step that computes its prompt
   OrderMemo memo;          // as set by RankArrival

@@ -9,7 +9,7 @@ namespace {
 // The parts of the ranks begin at these bounds. Deadlines lie in (0, 2^60).
 constexpr int64_t kOverdue = -(int64_t{1} << 62);
 constexpr int64_t kLate = int64_t{1} << 62;
-constexpr double kMaxSloUs = 1e15;  // 31 years
+constexpr double kMaxSloUs = 1e15;  // about 31 years
 
 }  // namespace
 

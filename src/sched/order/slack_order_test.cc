@@ -110,7 +110,7 @@ EngineConfig SlackConfig(Order order, int32_t num_kv_blocks) {
   config.scheduler.max_model_len = 4096;
   config.scheduler.num_kv_blocks = num_kv_blocks;
   config.scheduler.max_num_batched_tokens = 4096;
-  config.scheduler.deadlines.max_late_us = 0;  // the formula alone
+  config.scheduler.deadlines.max_late_us = 0;  // as in the formula
   return config;
 }
 
@@ -246,7 +246,7 @@ TEST(SlackOrder, WhatIsSuspendedNeedsTheRestOfItsStep) {
   ArriveWithin(&scheduler, 2, 100, 2600, 0);
   const StepPlan* plan = scheduler.Plan(0);
   ASSERT_NE(plan, nullptr);
-  ASSERT_EQ(std::get<OneShotPlan>(*plan).rows.size(), 2u);  // 2 ms
+  ASSERT_EQ(std::get<OneShotPlan>(*plan).rows.size(), 2u);  // the step takes 2 ms
   ArriveWithin(&scheduler, 3, 20, 300, 1500);
   EXPECT_EQ(scheduler.Reconsider(1500), StepFate::kSuspended);
   ASSERT_NE(scheduler.Plan(1500), nullptr);

@@ -203,7 +203,7 @@ TEST(SchedulerDecodeSteps, ShortPromptsShareAMixedStep) {
     f.Arrive(id, 8, 1);
     all.push_back(id);
   }
-  all.push_back(0);  // 129 tokens: 139 ms
+  all.push_back(0);  // the step has 129 tokens: 139 ms
   EXPECT_EQ(f.Plan(), all);
   f.now_us += 139'000;
   f.Complete();

@@ -185,11 +185,11 @@ TEST(SchedulerPreempt, BeyondTheBoundTheLeastUrgentIsComputedAgain) {
 
 TEST(SchedulerPreempt, WhatFindsNoBlocksPreemptsNothing) {
   Fixture f([](EngineConfig* config) { config->scheduler.num_kv_blocks = 13; });
-  f.Arrive(0, 190, 1);  // 6 blocks
+  f.Arrive(0, 190, 1);  // takes 6 blocks
   f.Plan();
-  f.Arrive(1, 300, 0);  // 10 blocks
+  f.Arrive(1, 300, 0);  // takes 10 blocks
   EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
-  f.Arrive(2, 200, 0);                           // 7 blocks
+  f.Arrive(2, 200, 0);                           // takes 7 blocks
   EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);  // request 2 waits behind request 1
   f.scheduler->Cancel(1, 1);
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
@@ -298,7 +298,7 @@ TEST(SchedulerPreempt, WhatIsDroppedKeepsTheTimeItWasSuspended) {
   f.Arrive(next, 40, 1);
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
   EXPECT_EQ(f.Plan(), Ids{next});
-  f.now_us += 2000;  // 6 ms in all
+  f.now_us += 2000;  // suspended for 6 ms in all
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
   EXPECT_EQ(f.Plan(), Ids{0});
   f.Arrive(next + 1, 40, 0);
@@ -333,13 +333,13 @@ TEST(SchedulerPreempt, LateRequestsDoNotStopOneAnother) {
     config->scheduler.policies.order = Order::kSlackEdf;
   });
   f.slo_ttft_us = 50'000;
-  f.Arrive(0, 150, 0);  // 160 ms
+  f.Arrive(0, 150, 0);  // takes 160 ms
   EXPECT_EQ(f.Plan(), Ids{0});
   f.slo_ttft_us = 60'000;
-  f.Arrive(1, 100, 0);  // 110 ms
+  f.Arrive(1, 100, 0);  // takes 110 ms
   EXPECT_EQ(f.Reconsider(), StepFate::kGoesOn);
   f.slo_ttft_us = 50'000;
-  f.Arrive(2, 10, 0);  // 20 ms
+  f.Arrive(2, 10, 0);  // takes 20 ms
   EXPECT_EQ(f.Reconsider(), StepFate::kSuspended);
   EXPECT_EQ(f.Plan(), (Ids{2, 1}));
   f.now_us += 120'000;
@@ -359,10 +359,10 @@ TEST(SchedulerPreempt, AnExpressArenaIsLeftFree) {
   };
   for (const int32_t express_tokens : {0, 64}) {
     Fixture f = make(express_tokens);
-    f.Arrive(0, 640, 1);  // 20 blocks
+    f.Arrive(0, 640, 1);  // takes 20 blocks
     f.Arrive(1, 608, 1);  // 19 blocks, which leaves one free
     EXPECT_EQ(f.Plan(), express_tokens == 0 ? (Ids{0, 1}) : Ids{0});
-    f.Arrive(2, 64, 0);  // 2 blocks
+    f.Arrive(2, 64, 0);  // takes 2 blocks
     const StepFate fate = f.Reconsider();
     EXPECT_EQ(fate, express_tokens == 0 ? StepFate::kGoesOn : StepFate::kSuspended);
     if (fate == StepFate::kSuspended) {
@@ -374,7 +374,7 @@ TEST(SchedulerPreempt, AnExpressArenaIsLeftFree) {
   f.Arrive(0, 1280, 1);
   EXPECT_EQ(f.Plan(), Ids{0});
   f.Complete();
-  f.Arrive(1, 640, 1);  // 20 blocks
+  f.Arrive(1, 640, 1);  // takes 20 blocks
   f.Arrive(2, 480, 1);  // 15 blocks, which leaves an eighth free
   f.Arrive(3, 30, 1);
   EXPECT_EQ(f.Plan(), (Ids{1, 2}));

@@ -50,7 +50,7 @@ class PrefixWatch {
   };
   using Table = std::unordered_map<uint64_t, std::set<Sequence*, ByKey>>;
   struct Watch {
-    int32_t num_cached = 0;  // blocks
+    int32_t num_cached = 0;  // number of cached blocks
     std::optional<uint64_t> present;
     std::optional<uint64_t> missing;
     bool operator==(const Watch&) const = default;

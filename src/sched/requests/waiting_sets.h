@@ -31,7 +31,7 @@ class WaitingSets {
 
   bool empty() const { return num_preempted() + num_new() == 0; }
   size_t num_preempted() const { return oneshot_.preempted.size() + decode_.preempted.size(); }
-  int64_t num_new_tokens() const { return num_new_tokens_; }  // of the new sequences' prompts
+  int64_t num_new_tokens() const { return num_new_tokens_; }  // of new sequences
   size_t num_new() const { return oneshot_.fresh.size() + decode_.fresh.size(); }
 
  private:

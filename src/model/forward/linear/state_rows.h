@@ -27,7 +27,7 @@ class StateRows {
   void Walk(int64_t offset, int64_t size, float* state, const Fn& fn) const {
     for (const Piece& piece : pieces_) {
       Load(piece, offset, size, state);
-      int32_t done = 0;  // tokens of the piece
+      int32_t done = 0;  // tokens of the piece that were walked
       for (const auto& snapshot : pass_.batch.rows[piece.row].state.snapshots) {
         const int32_t end = snapshot.at - piece.position;
         if (snapshot.slot == ForwardState::kNone || end <= done || end > piece.count) continue;

@@ -62,7 +62,7 @@ bool OptionPlaces::FindVisible(int32_t place, bool bidirectional, const LocalLay
                                uint32_t* visible, int32_t* first, int32_t* end) const {
   const int32_t own = OptionAt(place), position = PositionOf(place);
   const int32_t last = bidirectional ? num_tokens_ : place + 1;       // behind the last place
-  int64_t lowest = 0, highest = std::numeric_limits<int32_t>::max();  // positions
+  int64_t lowest = 0, highest = std::numeric_limits<int32_t>::max();  // bounds of visible positions
   if (local != nullptr) {
     lowest = int64_t{position} - local->before;
     highest = int64_t{position} + local->after;

@@ -349,7 +349,8 @@ TEST(ForwardOutputMean, TicketsTakeSomeColumns) {
   EXPECT_GT(num_seen, 0);
 }
 
-// Every kind of output in one pass, together and alone. The pass is stopped after any kernel call.
+// Every kind of output, together in one pass and each alone. The pass is stopped after any kernel
+// call.
 TEST(ForwardOutputBits, AStopAnywhereChangesNothing) {
   LoadedModel model(Dir("models/qwen3"), {.num_blocks = 16});
   ForwardContext context = model.context();
