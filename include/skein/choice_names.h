@@ -17,7 +17,7 @@ struct ChoiceName {
   Choice choice;
 };
 
-// One list for each enum that is a choice, in the order of messages.
+// A list of names for each such enum, in the order in which messages list them.
 template <typename Choice>
 inline constexpr auto kChoiceNames = nullptr;
 

@@ -94,8 +94,9 @@ struct SchedulerConfig {
   // For the decode set `dynamic`. The batch shrinks while its steps take longer than this time, and
   // grows while they take less. 0: memory alone decides.
   TimeUs dynamic_step_us = 0;
-  // With `forests`: how long a request may wait for another that is computing their common prefix,
-  // from the first time it could have run. 0: it never waits.
+  // With `forests`: the longest time that a request waits for another request to compute their
+  // common prefix. It counts from the first time at which the request could have run. 0: it never
+  // waits.
   TimeUs max_prefix_wait_us = 200'000;
   CostFit cost;           // of the device, from a profile run
   DecodeFit decode_cost;  // the same for decodes that share prefixes
@@ -106,11 +107,11 @@ struct SchedulerConfig {
   int32_t max_num_seqs = 64;              // samples decoded at once
   int32_t max_num_batched_tokens = 2048;  // tokens computed in one step; >= max_num_seqs
   int32_t num_adapters = 1;               // Request::adapter_id is below it; 0 is the base model
-  // kContiguous needs max_num_seqs to be 1; no prefix is cached or shared then.
+  // kContiguous needs max_num_seqs to be 1. No prefix is then cached or shared.
   KvStorage kv_storage = KvStorage::kPaged;
   bool prefix_caching = true;
   // The most tokens of a prompt that must run in one row (EngineConfig::reads_whole_prompts). 0: no
-  // prompt must. MakeSchedulerConfig sets it.
+  // prompt must run in one row. MakeSchedulerConfig sets it.
   int32_t max_whole_prompt_len = 0;
   // For tests: requests of one token run as Decode, like those with many tokens, and get the same
   // answers.

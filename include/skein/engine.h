@@ -101,7 +101,8 @@ struct EngineStats {
   uint64_t prefill_us = 0;    // time in steps without decode rows
   uint64_t decode_us = 0;     // time in steps with decode rows only
   uint64_t mixed_us = 0;      // time in steps with decode rows and prefills
-  // The histogram of tokens per step: at most 1, 8, 16, 32, ..., 16384, and above.
+  // The histogram of tokens per step: counts of steps with at most 1, 8, 16, 32, ..., 16384 tokens,
+  // and with more.
   static constexpr std::array<int32_t, 13> kIterationTokenBounds = {
       1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
   std::array<uint64_t, 14> iteration_tokens{};
@@ -137,7 +138,7 @@ class Engine {
 
   // Ends a request (all its samples, with kCancelled) within one step. Unknown ids are ignored.
   virtual void Cancel(RequestId id) = 0;
-  // Ends one sample of a request that the client no longer reads (a stop string matched).
+  // Ends one sample of a request, which the client no longer reads (because a stop string matched).
   virtual void CancelSample(RequestId id, int32_t sample) = 0;
 
   virtual EngineLimits Limits() const = 0;

@@ -32,8 +32,8 @@ struct RequestView {
   std::optional<TimeUs> slack_us;
 };
 
-// Consecutive blocks of the prefix cache that the same number of sequences reference, without a
-// branch in between.
+// Consecutive blocks of the prefix cache without a branch in between. The same number of sequences
+// reference each of them.
 struct PrefixView {
   int32_t parent = -1;  // index of the run of blocks before this one; -1: this one begins the
                         // prompts

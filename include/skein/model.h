@@ -98,7 +98,7 @@ class ServedModel {
   // block. Fails with kNotFound if there is no such route; `done` is then not called.
   using Done = std::function<void(int http_status, std::string body)>;
   Status Post(const std::string& path, std::string body, Done done);
-  // Ends the requests that run now, each with an error.
+  // Ends all running requests, each with an error.
   void Abort();
 
  private:

@@ -60,8 +60,8 @@ struct ModelTraits {
   bool embeds = false;
   int32_t embedding_size = 0;
   bool normalizes = true;  // embeddings are meant to have length 1
-  // Matryoshka: the sizes that `dimensions` may request. If empty: every size up to embedding_size
-  // with `any_dimensions`, none without.
+  // Matryoshka: the sizes that `dimensions` may request. If the list is empty, `dimensions` may
+  // request every size up to embedding_size with `any_dimensions`, and none without.
   std::vector<int32_t> matryoshka_dimensions;
   bool any_dimensions = false;
   std::map<std::string, std::string> prompts;  // name -> text put before an input

@@ -68,7 +68,7 @@ constexpr const Preset* FindPreset(std::string_view name) {
   return nullptr;
 }
 
-// "prelude, chunked-fcfs (vllm-fcfs, nano-vllm), ...".
+// Returns "prelude, chunked-fcfs (vllm-fcfs, nano-vllm), ...".
 inline std::string ListOfPresets() {
   std::string list;
   for (const Preset& preset : kPresets) {

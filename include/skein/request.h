@@ -20,8 +20,8 @@ using RequestId = uint64_t;
 // Microseconds on the engine's clock (base/clock.h). Never wall time.
 using TimeUs = int64_t;
 
-// The least repetition penalty. Logits are divided by it, and a smaller one could exceed the range
-// of a float.
+// The least repetition penalty. Logits are divided by the penalty; with a smaller one, they could
+// exceed the range of a float.
 inline constexpr float kMinRepetitionPenalty = 0x1p-7f;
 
 // The rule that draws the next token from the logits. It applies in this order: logit bias and
@@ -37,7 +37,7 @@ struct SamplingParams {
   float frequency_penalty = 0.0f;   // [-2, 2]; over output tokens
   std::vector<std::pair<TokenId, float>> logit_bias;  // distinct ids, [-100, 100]
   std::vector<TokenId> allowed_token_ids;             // empty: all
-  // Random numbers depend on (seed, sample index, position) only, never on the load.
+  // Random numbers depend only on (seed, sample index, position), never on the load.
   uint64_t seed = 0;
 };
 
@@ -106,8 +106,8 @@ struct PromptLogprobsSpec {
   // The number of most likely tokens to name at each position beside the prompt's own; at most
   // EngineLimits::max_logprobs.
   int32_t num_top = 0;
-  // The first position (0: all; position 0 itself never has one). Tokens before it may come from
-  // the prefix cache.
+  // The first position whose log-probability is wanted (0: all; position 0 itself never has one).
+  // Tokens before it may come from the prefix cache.
   int32_t start = 0;
 };
 
@@ -116,7 +116,7 @@ struct PromptLogprobsSpec {
 struct GroupSpec {
   uint64_t id = 0;  // 0: no group; the engine assigns it
   // The number of first tokens that all members share, as far as the caller knows. The engine finds
-  // the real number.
+  // the exact number.
   int32_t parent_prefix_len = 0;
 };
 
@@ -167,11 +167,11 @@ struct OutputToken {
   TokenId token = 0;
   TokenLogprob chosen;                     // valid if num_logprobs is set
   std::vector<TokenLogprob> top_logprobs;  // [num_logprobs], most likely first
-  // [logprob_token_ids.size()], in their order; their ranks are 0, not counted.
+  // [logprob_token_ids.size()], in the order of logprob_token_ids. Their ranks are not computed: 0.
   std::vector<TokenLogprob> named_logprobs;
 };
 
-// The values that a LabelSpec, an EmbedSpec, a ClassifySpec or a DecideSpec asked for.
+// The values that a LabelSpec, an EmbedSpec, a ClassifySpec or a DecideSpec asks for.
 struct ReadValues {
   // Logits in the order of the labels; an embedding; class outputs; or options, then actions.
   std::vector<float> values;
@@ -185,7 +185,7 @@ struct PromptLogprob {
   std::vector<TokenLogprob> top_logprobs;  // [num_top], most likely first
 };
 
-// Times of one request on the engine's clock; 0 for an event that never happened.
+// The times of one request on the engine's clock; 0 for an event that never happened.
 struct RequestTimes {
   TimeUs arrival_us = 0;
   TimeUs first_scheduled_us = 0;
@@ -210,8 +210,8 @@ struct RequestOutput {
   RequestTimes times;         // complete with `finish`
 };
 
-// Called on the engine's thread, in order; must not block and must not call back into the engine
-// except for Submit and Cancel, which only enqueue.
+// Called on the engine's thread, in order. It must not block. It may call no function of the engine
+// except Submit and Cancel, which merely enqueue.
 using OutputCallback = std::function<void(RequestOutput)>;
 
 }  // namespace skein

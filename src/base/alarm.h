@@ -23,7 +23,8 @@ class Alarm {
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  // Replaces the time. Wakes the thread only if the new time is earlier than its next wake-up.
+  // Replaces the time. Wakes the alarm's thread only if the new time is earlier than the thread's
+  // next wake-up.
   void Set(TimeUs at_us);
 
  private:

@@ -19,7 +19,7 @@ size_t SkipDigits(std::string_view text, size_t i) {
   return i;
 }
 
-// The grammar of numbers in RFC 8259, section 6.
+// Whether `token` is a number by the grammar of RFC 8259, section 6.
 bool IsJsonNumber(std::string_view token) {
   const auto at = [&](size_t i) { return i < token.size() ? token[i] : '\0'; };
   size_t i = at(0) == '-' ? 1 : 0;

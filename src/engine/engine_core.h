@@ -58,7 +58,7 @@ class EngineCore {
     scheduler_.VisitBlocks(visit);
   }
 
-  // Passes the outputs since the last call to the callbacks.
+  // Passes the outputs that are new since the last call to the callbacks.
   void Dispatch();
 
   void set_mixed_step_us(TimeUs us) { scheduler_.set_mixed_step_us(us); }

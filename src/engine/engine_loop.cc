@@ -55,7 +55,7 @@ TimeUs MaxWaitUs(const EngineConfig& config, const Request& request) {
 
 int64_t SecondsUntil(TimeUs us) { return std::max<int64_t>(1, (us + 999'999) / 1'000'000); }
 
-// The first guess of a prompt token's time, from the profile of the device.
+// The estimate of a prompt token's time before any measurement, from the profile of the device.
 double UsPerToken(const CostFit& fit) {
   constexpr int64_t kTokens = 256;
   return fit == CostFit{} ? 0 : PredictUs(fit, WorkOf(kTokens, 0)) / kTokens;
@@ -217,7 +217,7 @@ void EngineLoop::Acknowledge() {
   preempt_.store(false);
   signal_us_.store(0);
   // Shutdown stores quit_ before preempt_, and all of these accesses are sequentially consistent.
-  // So either quit_ is seen here, or Shutdown's signal comes after the store above.
+  // So either this thread sees quit_ here, or Shutdown's signal comes after the store above.
   if (quit_.load()) preempt_.store(true);
 }
 

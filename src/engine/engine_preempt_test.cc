@@ -32,7 +32,7 @@ TEST(EnginePreempt, TheUrgentStopsARunningStep) {
     config->scheduler.policies.sharing = Sharing::kPreemptOp;
   });
   int num_finished = 0;
-  // Repeats until the second request arrives while the first one's step runs.
+  // Repeats the test until the second request arrives while the first one's step runs.
   for (int i = 0; i < 100 && fixture.engine->Stats().steps_preempted == 0; ++i) {
     RequestId slow = 0, urgent = 0;
     Request request = MakeRequest(60, 1, 3);

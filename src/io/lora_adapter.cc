@@ -52,7 +52,7 @@ Status CheckPlain(const JsonObject& config) {
   return type.value_or("LORA") == "LORA" ? Status::Ok() : unsupported("peft_type");
 }
 
-// "model.layers.0.self_attn.q_proj.weight" -> "q_proj"
+// Returns "q_proj" for "model.layers.0.self_attn.q_proj.weight".
 std::string_view ModuleOf(std::string_view weight) {
   const std::string_view module = weight.substr(0, weight.rfind('.'));
   const size_t dot = module.rfind('.');

@@ -32,7 +32,7 @@ struct SafetensorsHeader {
 //
 //   [0, 8)       n: header length, little-endian u64, at most kMaxHeaderBytes
 //   [8, 8 + n)   JSON object: name -> {"dtype", "shape", "data_offsets": [begin, end)}
-//   [8 + n, ..)  the data, covered by the tensors without gap or overlap to the very end
+//   [8 + n, ..)  the data; tensors cover all of it, without gap or overlap
 inline constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 
 // Reads and checks the header of a file of `file_bytes` bytes, which messages call `name`. `prefix`

@@ -88,7 +88,7 @@ class BlockManager {
   // more blocks behind them. O(num_blocks log num_blocks).
   std::vector<Run> Runs() const;
 
-  // Drops a sequence's references, the last block's first.
+  // Drops a sequence's references, beginning with the last block.
   void Release(std::span<const BlockId> blocks);
 
   // Aborts unless pool and index agree. O(num_blocks).

@@ -183,7 +183,7 @@ class Pair {
     const ChunkedHashTree::Rank rank = {.priority = static_cast<int32_t>(random_.OneIn(10)),
                                         .rank = random_.Between(0, 2),
                                         .arrival = num_arrivals_++};
-    // The tree views the model's vectors: map nodes do not move.
+    // The tree keeps views of the model's vectors, which never move.
     Vector hashes = VectorOf(chunks);
     storage_.push_back(std::make_unique<Vector>(hashes));
     const Handle handle = tree_.Insert(ViewOf(*storage_.back()), rank);

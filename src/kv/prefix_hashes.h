@@ -13,9 +13,9 @@ struct PrefixScope {
   bool operator==(const PrefixScope&) const = default;
 };
 
-// The hashes of a token sequence's full blocks: number i covers the scope and all tokens up to the
-// end of block i. Grows with the sequence; each token is hashed once. One vector per request serves
-// every comparison of prefixes.
+// The hashes of a token sequence's full blocks. Number i covers the scope and all tokens up to the
+// end of block i. The vector grows with the sequence; each token is hashed once. One vector per
+// request is enough for all comparisons of prefixes.
 class PrefixHashes {
  public:
   explicit PrefixHashes(PrefixScope scope = {});

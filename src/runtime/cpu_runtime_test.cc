@@ -138,7 +138,7 @@ struct Reply {
   friend bool operator==(const Reply&, const Reply&) = default;
 };
 
-// A running engine on a model. Submits all requests at once and waits for the answers.
+// A running engine on a model. It submits all requests together and waits for the answers.
 class EngineUnderTest {
  public:
   EngineUnderTest(const CpuRuntimeOptions& options, EngineConfig config)

@@ -69,7 +69,7 @@ Status CheckLimits(const SchedulerConfig& config) {
   SKEIN_RETURN_IF_ERROR(CheckRange("max_model_len", config.max_model_len, 2, kMax));
   SKEIN_RETURN_IF_ERROR(CheckRange("num_adapters", config.num_adapters, 1, kMax));
   SKEIN_RETURN_IF_ERROR(CheckRange("max_num_seqs", config.max_num_seqs, 1, kMaxSamples));
-  // Every running sequence decodes in every step.
+  // Every running sequence takes one token in every step.
   SKEIN_RETURN_IF_ERROR(CheckRange("max_num_batched_tokens", config.max_num_batched_tokens,
                                    config.max_num_seqs, kMax));
   return CheckRange("max_prefix_wait_us", config.max_prefix_wait_us, 0, kMaxTimeUs);
@@ -155,7 +155,7 @@ Status CheckStopRuleLearns(const SchedulerConfig& config) {
 StepBounds StepBoundsOf(Retention retention, int32_t max_model_len,
                         int32_t max_num_batched_tokens) {
   if (retention == Retention::kAll) return {max_num_batched_tokens, 0};
-  // One prompt of a step may exceed the remaining budget.
+  // One prompt of a step may be longer than the remaining budget.
   return {max_model_len + max_num_batched_tokens,
           BlocksFor(max_model_len) + BlocksFor(max_num_batched_tokens) + 1};
 }

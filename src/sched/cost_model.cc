@@ -150,7 +150,8 @@ int64_t SaturationTokens(const CostFit& fit) {
 }
 
 void CostModel::Ratio::Observe(double log_ratio) {
-  // A plain mean at first, so that the first measurements weigh no more than later ones.
+  // At first, the mean is a plain one, so that the first measurements weigh no more than later
+  // ones.
   const double weight = std::max(kObservationWeight, 1.0 / ++num_observed);
   log_mean += weight * (log_ratio - log_mean);
 }

@@ -44,8 +44,8 @@ CostFit FitCosts(std::span<const CostSample> samples);
 // Predicts the time of a piece of work. Predictions change in versions: an order that uses
 // predictions computes new ranks only when the version changes. Measurements correct the fit by one
 // factor, since only the machine's speed changes while a program runs. A new version begins when
-// that factor has drifted by more than kMaxDrift. A fit of zeros predicts nothing and stays so. Not
-// thread-safe.
+// that factor has drifted by more than kMaxDrift. A fit of zeros predicts nothing and is never
+// corrected. Not thread-safe.
 class CostModel {
  public:
   static constexpr double kMaxDrift = 0.05;

@@ -16,7 +16,8 @@ namespace skein {
 
 class GrammarState;  // skein/token_grammar.h
 
-// One sample of one request while it is being computed: the request's id and the sample's number.
+// Names one sample of one request while it is being computed: the request's id and the sample's
+// number.
 using SequenceId = uint64_t;
 inline constexpr int32_t kMaxSamples = 1 << 16;  // samples of one request
 
@@ -101,8 +102,8 @@ struct PlanRow {
   // finishes the prompt has one for each sample of the request. A decode row has one.
   std::span<const DrawSpec> draws;
   // The output that is read at the row's last position, or over all positions of the row for pooled
-  // embeddings. It is any spec but a GenerateSpec. Null if the row reads nothing, as in a chunk
-  // that does not finish the prompt.
+  // embeddings. It may be any spec except a GenerateSpec. Null if the row reads nothing, as in a
+  // chunk that does not finish the prompt.
   const OutputSpec* read = nullptr;
   PromptLogprobsRange prompt_logprobs;
   // The shared prefix that the first row of a sequence continues, computed in this step or earlier.

@@ -119,7 +119,7 @@ class Scheduler {
   // Requests that have never been scheduled.
   size_t num_queued() const { return table_.waiting().num_new(); }
   int64_t num_queued_tokens() const { return table_.waiting().num_new_tokens(); }  // of prompts
-  // Whether the request is there and has never been scheduled.
+  // Whether the request exists and has never been scheduled.
   bool IsQueued(RequestId id);
   // Counters of steps, tokens and requests, and the gauges. The engine fills in times and rounds.
   EngineStats Stats() const;

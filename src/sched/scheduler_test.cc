@@ -156,7 +156,7 @@ TEST(Scheduler, RequestLevelBatchingWastesSlots) {
     ArriveControl(&driver);
     std::vector<RequestId> order;
     while (driver.Step()) {
-      // Results come back when a batch has ended: 8, 16, then all.
+      // Results come back when a batch has ended: those of 8 requests, of 16, then of all.
       EXPECT_TRUE(driver.finish.empty() || driver.finish.size() == 8 ||
                   driver.finish.size() == 16 || driver.finish.size() == 20);
     }

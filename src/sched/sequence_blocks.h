@@ -27,7 +27,7 @@ class SequenceBlocks {
   std::span<const BlockId> table() const { return blocks_; }
   const PrefixHashes& hashes() const { return hashes_; }
 
-  // Reserves memory, so that growing up to `num_tokens` allocates nothing.
+  // Reserves memory, so that growing to up to `num_tokens` tokens allocates nothing.
   void Reserve(int64_t num_tokens);
   // Hashes the full blocks that are not hashed yet: when a request arrives, and later as blocks
   // fill.

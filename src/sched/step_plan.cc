@@ -15,7 +15,7 @@ void ReadFrom(Sequence* sequence, int32_t num_tokens) {
   sequence->read = last && !request.request.generates() ? &request.request.output : nullptr;
   sequence->prompt_logprobs = {};
   const int32_t first = request.next_prompt_logprob;
-  // The row's last token predicts the one behind it.
+  // The row's last token predicts the token behind it.
   const int32_t end = std::min(sequence->num_computed + num_tokens + 1, request.prompt_len);
   if (first >= end) return;
   sequence->prompt_logprobs = {.begin = first,

@@ -21,7 +21,7 @@ Status FieldError(const char* field, const std::string& allowed) {
   return {StatusCode::kInvalidArgument, fmt::format("{} must be {}", field, allowed), field};
 }
 
-// Leaves *value unchanged if the field is absent and not required.
+// Reads a number. Leaves *value unchanged if the field is absent and not required.
 Status ReadNumber(const Json& json, const char* field, bool required, double* value) {
   const auto found = json.find(field);
   if (found == json.end() && !required) return Status::Ok();

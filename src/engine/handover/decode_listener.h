@@ -36,7 +36,7 @@ class DecodeListener {
   DecodeListener(const DecodeListener&) = delete;
   DecodeListener& operator=(const DecodeListener&) = delete;
 
-  // Listens; returns the port. Fails with kUnavailable if the address cannot be used.
+  // Begins to listen and returns the port. Fails with kUnavailable if the address cannot be used.
   Result<uint16_t> Start(const HostPort& address);
   // Closes all connections and accepts no more. Any thread may call it.
   void Stop();

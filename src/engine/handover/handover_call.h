@@ -31,7 +31,8 @@ class HandoverCall {
   RequestId local_id = 0;  // the id in the engine of this process
   // Begins a stage: its outputs begin with the first token again.
   void BeginStage(CallStage next);
-  // Marks samples that the caller no longer reads; all of them if `sample` is negative.
+  // Marks samples that the caller no longer reads: one sample, or all samples if `sample` is
+  // negative.
   void NoteCancelled(int32_t sample);
   bool IsCancelled(int32_t sample) const { return samples_[sample].cancelled; }
   bool HasEnded(int32_t sample) const { return samples_[sample].ended; }

@@ -12,7 +12,7 @@ namespace {
 
 using PickleKind = PickleValue::Kind;
 
-// The operations, by their bytes (Python's pickletools).
+// The operations. Each has the value of its byte (Python's pickletools).
 enum Operation : uint8_t {
   kMarkOp = '(',
   kStop = '.',

@@ -67,7 +67,7 @@ Status ReadShape(const JsonObject& json, const DecoderFamily& family, ModelConfi
     SKEIN_RETURN_IF_ERROR(ReadOwnSize(json, family, size.key, size.max, size.out));
   }
   constexpr char kKvHeads[] = "num_key_value_heads";
-  // Null means one K and V per query head in every family.
+  // In every family, null means that each query head has its own K and V.
   config->num_kv_heads = config->num_heads;
   if (json.Has(kKvHeads) || !(json.Contains(kKvHeads) || family.kv_heads_may_lack)) {
     SKEIN_RETURN_IF_ERROR(ReadOwnSize(json, family, kKvHeads, kMaxHeads, &config->num_kv_heads));

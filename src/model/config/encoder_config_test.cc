@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using Members = std::map<std::string, std::string>;
 
-// A config.json with `changes` applied; an empty value removes the member.
+// A config.json with `changes` applied. A change to an empty value removes the member.
 std::string Config(const Members& changes) {
   Members members = {{"architectures", R"(["RobertaModel"])"},
                      {"model_type", R"("roberta")"},

@@ -13,8 +13,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Members = std::map<std::string, std::string>;
 
-// A config.json in the spelling of published files with `changes` applied; an empty value removes
-// the member.
+// A config.json in the spelling of published files, with `changes` applied. A change to an empty
+// value removes the member.
 std::string ModernBertJson(const Members& changes) {
   Members members = {{"architectures", R"(["ModernBertModel"])"},
                      {"model_type", R"("modernbert")"},

@@ -27,7 +27,7 @@ struct ForwardFork {
 struct ForwardState {
   static constexpr int32_t kNone = -1;
 
-  // The state after the tokens before position `at` also goes to `slot`.
+  // A slot that also gets the state after the tokens before position `at`.
   struct Snapshot {
     int32_t slot = kNone;  // neither `from` nor `to`
     int32_t at = 0;        // in (begin, begin + num_tokens]; ascending

@@ -31,7 +31,7 @@ struct Question {
   std::vector<int32_t> option_bounds;  // for options that are read side by side
 };
 
-// The first questions of the golden file that have at most `max_tokens` tokens.
+// The first `max_count` questions of the golden file that have at most `max_tokens` tokens.
 std::vector<Question> GoldenQuestions(size_t max_tokens, size_t max_count,
                                       const std::string& dir = kLaya) {
   std::ifstream file(dir + "/golden.json");

@@ -80,7 +80,7 @@ class ForwardHybridTest
     return rows;
   }
 
-  // Computes the prefix of the third row into the memory of `model`.
+  // Computes the prefix of the third row, whose keys and values go to the pool of `model`.
   static void ComputePrefixes(const LoadedModel& model, const std::vector<Row>& rows) {
     if (rows[2].begin == 0) return;
     ForwardPass pass(model.context(), {.max_tokens = kMaxTokens});

@@ -100,7 +100,7 @@ class ForwardSweepTest : public ::testing::TestWithParam<SweepCase> {
     return tokens;
   }
 
-  // Compares with the reference's logits of `count` positions from `begin` on.
+  // Compares `logits` with the reference's logits of `count` positions, from `begin` on.
   void ExpectReference(const std::vector<Logits>& logits, int32_t begin, int32_t count) {
     ASSERT_EQ(logits.size(), size_t(count));
     for (int32_t i = 0; i < count; ++i) {

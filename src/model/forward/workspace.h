@@ -107,7 +107,8 @@ struct ForwardWorkspace {
   std::byte* own_kv_out = nullptr;
   QuantizedRows quantized;  // for the next product; only with weights of int8 or of blocks
   float* lora = nullptr;    // [chunk, lora_rank]: a · in of the next product; only with adapters
-  // t [max_logit_rows, head_width]; all outputs but embeddings use [max_logit_rows, hidden] of it.
+  // t [max_logit_rows, head_width]. All outputs except embeddings use only [max_logit_rows, hidden]
+  // of it.
   std::byte* logit_h = nullptr;
   float* logits = nullptr;  // [max_logit_rows, output_width]: outputs of any kind
   CompactHeadRows compact;

@@ -75,7 +75,7 @@ bool IsUnusedByDecoder(const ModelConfig& config, const std::string& name) {
   if (config.architecture == Architecture::kQwen35) {
     return name.starts_with("mtp.") || name.find("visual.") != std::string::npos;
   }
-  // The part of a multimodal model that reads images.
+  // These are the part of a multimodal model that reads images.
   return config.architecture == Architecture::kGemma3 &&
          (name.find("vision_tower.") != std::string::npos ||
           name.find("multi_modal_projector.") != std::string::npos);

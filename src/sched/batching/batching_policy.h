@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// A step that is being filled and has a prompt in it.
+// A step that is being filled, and has at least one prompt.
 struct StepSoFar {
   std::span<const StepRow> prefills;
   int64_t num_tokens = 0;  // of prompts and decodes

@@ -18,7 +18,7 @@ class MixedPace {
 
   // Sets the most time of such a step; 0: no bound.
   void set_bound_us(TimeUs us) { bound_us_ = us; }
-  // The most prompt tokens of a step with decodes; nullopt: any number.
+  // The most prompt tokens that a step with decodes may have; nullopt: any number.
   std::optional<int64_t> PromptTokens() const {
     if (bound_us_ == 0 || num_tokens_ == 0) return std::nullopt;
     const double tokens = static_cast<double>(bound_us_) * num_tokens_ / us_;

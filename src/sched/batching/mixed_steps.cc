@@ -8,8 +8,8 @@
 namespace skein {
 namespace {
 
-// The largest n of [1, end] for which `fits` holds; 0 if there is none. REQUIRES: `fits` holds up
-// to some n and for none above it.
+// The largest n of [1, end] for which `fits` holds; 0 if there is none. REQUIRES: wherever `fits`
+// fails, it fails for all larger n.
 template <typename Fits>
 int64_t Largest(int64_t end, const Fits& fits) {
   int64_t begin = 0;

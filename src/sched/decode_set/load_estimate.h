@@ -16,7 +16,8 @@ class LoadEstimate {
   // A request has ended after `num_tokens` of output.
   void NoteEnd(int32_t num_tokens, int32_t budget);
 
-  // Arrivals per second, over the latest kWindow and the time since; 0 before kLeast arrivals.
+  // Arrivals per second, over the latest kWindow arrivals and the time since the last one. 0 before
+  // kLeast arrivals.
   double ArrivalsPerS(TimeUs now_us) const;
   double prompt_tokens() const { return prompt_tokens_; }
   // The expected output of a request.

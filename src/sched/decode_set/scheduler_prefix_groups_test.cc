@@ -169,7 +169,7 @@ TEST(SchedulerPrefixGroups, NobodyStarves) {
     }
     ASSERT_EQ(world.waited_us.contains(lonely), bounded);
     if (bounded) {
-      // The bound, plus the time until the next of eight rows ends.
+      // The wait is at most the bound, plus the time until the next of eight rows ends.
       EXPECT_LT(world.waited_us.at(lonely), 100'000 + 13 * 5'000);
       EXPECT_GE(world.scheduler().Stats().prefix_groups_overdue, 1u);
     }

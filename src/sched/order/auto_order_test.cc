@@ -66,7 +66,8 @@ TEST_F(AutoOrderTest, PartsStandEndToEnd) {
   EXPECT_LT(RankOf(due_first, due_first.memo.overdue_us), RankOf(in_time, 0));
 }
 
-// Requests of different clients without deadlines: PrefillOnly's score with the predicted time.
+// Requests of different clients, without deadlines: the order is that of PrefillOnly's score with
+// the predicted time.
 TEST_F(AutoOrderTest, WithoutDeadlinesTheShortestAgedJobGoesFirst) {
   SchedulerConfig config = AutoConfig();
   config.policies.order = Order::kSrjfCalibrated;

@@ -35,7 +35,7 @@ bool JctOrder::Adopt(const CostFit& fit) {
 
 int64_t JctOrder::RankOf(int32_t prompt_len, int32_t num_cached, TimeUs arrival_us) const {
   const int64_t missing = prompt_len - num_cached;
-  // The cost in millionths of a token, or in nanoseconds.
+  // The cost, in nanoseconds with kModel, else in millionths of a token.
   const int64_t cost = jct_ == Jct::kModel
                            ? 1000 * std::llround(PredictUs(fit_, WorkOf(missing, num_cached)))
                            : 1'000'000 * missing;

@@ -54,7 +54,7 @@ class Ranks {
   int32_t NumCachedNow(const Sequence& sequence) const;
   // Missing tokens of a prompt that runs or waits, at least one.
   int32_t NumMissingNow(const Sequence& sequence) const;
-  // The prefix watch, for the shared prefixes of sequences.
+  // The watch on cached prefixes. It also finds sequences that may share a prefix.
   PrefixWatch& watch() { return watch_; }
   std::optional<TimeUs> NextTime() const { return timers_.Next(); }
 

@@ -1,4 +1,4 @@
-// A running prefill makes way for more urgent work and goes on later.
+// A running prefill stops for more urgent work and goes on later.
 
 #include <gtest/gtest.h>
 

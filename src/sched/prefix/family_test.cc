@@ -55,7 +55,7 @@ TEST(Family, LeavesOutWhoWouldCostMoreThanHeBrings) {
   EXPECT_THAT(family.members, ElementsAre(0, 2));
 }
 
-// Three requests share 500 tokens; the head has only the first 64 of them.
+// Three requests share 500 tokens. The head shares only the first 64 of these tokens.
 TEST(Family, DoesNotBreakUpAnotherFamily) {
   std::vector<Tokens> others;
   for (int32_t i = 0; i < 3; ++i) {

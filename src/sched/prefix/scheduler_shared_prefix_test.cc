@@ -36,7 +36,7 @@ EngineConfig SomeConfig() {
   return config;
 }
 
-// `shared` tokens that depend on `what`, then `own` tokens that depend on `who`.
+// `shared` tokens that depend on `what`, followed by `own` tokens that depend on `who`.
 Request MakeRequest(int32_t shared, int32_t what, int32_t own, int32_t who,
                     int32_t max_tokens = 1) {
   Request request;

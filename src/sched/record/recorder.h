@@ -13,7 +13,7 @@ namespace skein {
 //   {"event":"start", <members of SchedulerConfig>}
 //   {"event":"arrive","t":T,"id":I,"prompt":[...],"output":"generate|labels|embedding|classes",
 //    "max_tokens":..., <other members of the request that the scheduler reads>}
-//                                                    where nothing is generated, those are defaults
+//                                                    requests that generate nothing have defaults
 //   {"event":"cancel","t":T,"id":I,"sample":-1}      sample -1: the whole request
 //   {"event":"plan","t":T,"iteration":N,"class":"oneshot|decode|mixed","copies":[[from,to],...],
 //    "prefills":[ROW,...],"decodes":[ROW,...]}       ROW: [id, sample, begin, end, number of draws,
@@ -22,7 +22,7 @@ namespace skein {
 //                                                    common prefix has two more: the prefix's id,
 //                                                    tokens of its fork
 //   {"event":"preempt","t":T,"iteration":N}          that step stops: it is suspended or dropped
-//   {"event":"resume","t":T,"iteration":N}           it goes on
+//   {"event":"resume","t":T,"iteration":N}           the step goes on
 //   {"event":"complete","t":T,"tokens":[...],"reads":[...],"prompt_logprobs":[...]}
 //                                                    tokens: null where a draw was not finite;
 //                                                    reads, prompt_logprobs: one bool a row, finite

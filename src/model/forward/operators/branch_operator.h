@@ -12,7 +12,7 @@ struct BranchSpec {
   float* ForwardWorkspace::*x;     // the residual before the addition: rows of the batch
 };
 
-// x_out = x + scale * norm(sums), by chunk: adds the result of attention or of the MLP to the
+// x_out = x + scale * norm(sums), by chunk. It adds the result of attention or of the MLP to the
 // residual.
 class BranchOperator : public RowOperator {
  public:

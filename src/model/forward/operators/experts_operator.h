@@ -7,8 +7,8 @@
 
 namespace skein {
 
-// The stages of a mixture of experts, in the order they run. A slot is one token at one of its
-// experts (ExpertRoutes).
+// The stages of a mixture of experts, in the order in which they run. A slot is one token at one of
+// its experts (ExpertRoutes).
 enum class ExpertStage : uint8_t {
   kRoute,   // r = h · Wrouter^T; each token chooses its experts and their weights
   kGather,  // in = h: a row for each slot, grouped by expert

@@ -33,7 +33,7 @@ struct SysoneQuestion {
   double slack = 0;  // the error by elements that the two sides round differently
 };
 
-// The first questions of a golden file that have at most `max_tokens` tokens.
+// The first `max_count` questions of a golden file that have at most `max_tokens` tokens.
 std::vector<SysoneQuestion> SysoneQuestions(const std::string& name, size_t max_tokens,
                                             size_t max_count) {
   std::ifstream file(SysoneDir(name) + "/golden.json");

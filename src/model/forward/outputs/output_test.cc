@@ -452,7 +452,7 @@ TEST(ForwardWorkspace, LogitsOfALongPromptNeedAFixedAmount) {
   const size_t bytes = ForwardWorkspace::OutputBytes(config, DType::kBf16, limits);
   EXPECT_LE(bytes, size_t{64} << 20);
   EXPECT_GE(bytes, size_t{64} * 151936 * 4);
-  // The number of tokens of a pass does not matter.
+  // The result must not depend on the number of tokens of a pass.
   EXPECT_EQ(ForwardWorkspace::OutputBytes(config, DType::kBf16, {.max_tokens = 32768}), bytes);
   EXPECT_LE(bytes, ForwardWorkspace::Bytes(config, DType::kBf16, limits));
 }

@@ -33,7 +33,7 @@ struct KevQuestion {
   std::vector<double> logits;
 };
 
-// The first questions of a golden file that have at most `max_tokens` tokens.
+// The first `max_count` questions of a golden file that have at most `max_tokens` tokens.
 std::vector<KevQuestion> KevQuestions(const std::string& name, size_t max_tokens,
                                       size_t max_count) {
   std::ifstream file(KevDir(name) + "/golden.json");
