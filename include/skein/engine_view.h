@@ -35,8 +35,7 @@ struct RequestView {
 // Consecutive blocks of the prefix cache without a branch in between. The same number of sequences
 // reference each of them.
 struct PrefixView {
-  int32_t parent = -1;  // index of the run of blocks before this one; -1: this one begins the
-                        // prompts
+  int32_t parent = -1;  // index of the run of blocks before this run; -1: this run begins prompts
   int32_t num_blocks = 0;
   int32_t num_sequences = 0;  // sequences that reference the run now; 0: only cached
 };

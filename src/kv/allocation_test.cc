@@ -1,5 +1,5 @@
-// Counts the heap allocations of the chunked hash tree. Once it is warm, it makes none, and none
-// remain.
+// Counts the heap allocations of the chunked hash tree. Once the tree is warm, it allocates
+// nothing, and in the end no memory remains allocated.
 
 #include <gtest/gtest.h>
 

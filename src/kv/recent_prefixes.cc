@@ -27,7 +27,7 @@ void RecentPrefixes::Note(const PrefixHashes& hashes) {
 }
 
 bool RecentPrefixes::IsShared(uint64_t hash) const {
-  // If the current generation has a hash, it knows at least as much about it as the previous one.
+  // If both generations have the hash, the entry of the current one is the newer.
   if (const auto found = current_.find(hash); found != current_.end()) return found->second;
   const auto found = previous_.find(hash);
   return found != previous_.end() && found->second;

@@ -69,7 +69,8 @@ int64_t SamplerBytes(const ModelConfig& config, int num_threads, bool draws);
 
 // The limits of a pass that computes a prompt of `num_tokens` tokens in this mode, for one output.
 ForwardLimits LimitsOf(const PrefillMode& mode, int32_t num_tokens);
-// The least number of KV blocks that this request holds, for all layers.
+// The least number of KV blocks, for all layers, that a request of `num_tokens` tokens holds in
+// this mode.
 int32_t KvBlocksOf(const PrefillMode& mode, int32_t num_tokens);
 
 // The bytes, besides the weights, for a request of `num_tokens` tokens in this mode that reads

@@ -96,8 +96,8 @@ class Scheduler {
   // Whether the step in flight, which has stopped at a boundary, makes way for more urgent work.
   // REQUIRES: a plan is being executed.
   StepFate Reconsider(TimeUs now_us);
-  // `*results` are those of the plan. Their contents are moved out; the vectors keep their sizes.
-  // REQUIRES: a plan is being executed.
+  // `*results` are the results of the plan. Their contents are moved out; the vectors keep their
+  // sizes. REQUIRES: a plan is being executed.
   void Complete(StepResults* results, TimeUs now_us);
   // Ends every request with kError. A plan that is being executed is abandoned.
   void FailAll(const Status& status, TimeUs now_us);

@@ -14,8 +14,8 @@ namespace skein {
 enum class CallStage { kPrefill, kExporting, kPeer, kLocal };
 
 // The answer to a handed-over request. Each stage draws the answer from its beginning, and each
-// token is passed on once. Thread-safe, except for members that a comment says `mutex` guards: the
-// caller holds it.
+// token is passed on once. Thread-safe, except for the members that `mutex` guards, as comments
+// say: the caller must hold `mutex` to use them.
 class HandoverCall {
  public:
   // REQUIRES: `request` generates.

@@ -93,7 +93,7 @@ struct DecoderFields {
   NormPlacement norms = NormPlacement::kBefore;
   float norm_offset = 0;                // added to the gains in the files (Gemma: 1)
   float embedding_scale = 1;            // of the tokens' embeddings
-  bool rounds_embedding_scale = false;  // to the compute type
+  bool rounds_embedding_scale = false;  // whether it is rounded to the compute type
   double attention_scale = 0;           // factor of the scores; 0: 1 / sqrt(head_dim)
   float residual_scale = 1;             // factor of the results of attention and the MLP
   float logits_divisor = 1;

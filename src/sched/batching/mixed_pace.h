@@ -16,7 +16,7 @@ class MixedPace {
   // A step with fewer prompt tokens would hardly take less time.
   static constexpr int64_t kMinTokens = 64;
 
-  // Sets the most time of such a step; 0: no bound.
+  // Sets the most time that a step with prompts and decodes may take; 0: no bound.
   void set_bound_us(TimeUs us) { bound_us_ = us; }
   // The most prompt tokens that a step with decodes may have; nullopt: any number.
   std::optional<int64_t> PromptTokens() const {

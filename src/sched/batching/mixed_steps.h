@@ -6,8 +6,8 @@
 
 namespace skein {
 
-// Two ways to give running decodes, which ask for a token each `rate_us`, their tokens while a
-// prompt is computed:
+// Running decodes ask for a token every `rate_us`. There are two ways to give them their tokens
+// while a prompt is computed:
 //
 //   inserted:  [ prefill ... |D| ... prefill ... |D| ... ]   the prefill stops for steps of decodes
 //   mixed:     [ chunk + D ][ chunk + D ][ chunk + D ] ...   chunks so short that a step takes at

@@ -12,9 +12,9 @@ namespace skein {
 namespace {
 
 constexpr size_t kMinDecodeSamples = 3;
-// The grid of values. The time of a product of two matrices is that of its arithmetic or that of
-// its reads, whichever is longer. Thus the share of arithmetic lies between that of a fast unit and
-// that of a slow unit.
+// The tried shares of arithmetic. A product of two matrices takes the time of its arithmetic or
+// that of its reads, whichever is longer. Thus the share lies between that of a device with fast
+// arithmetic and that of a device with slow arithmetic.
 constexpr std::array<double, 9> kArithmeticShares = {0, 1e-3, 0.01, 0.03, 0.06, 0.1, 0.2, 0.5, 1};
 constexpr int kCacheSizesPerDoubling = 4;
 
