@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// Runs on the routes' thread, as a connection's does on its strand.
+// The responder of one request. Its callbacks run on the routes' thread.
 class LocalRoutes::LocalResponder final : public Responder,
                                           public std::enable_shared_from_this<LocalResponder> {
  public:
@@ -27,14 +27,14 @@ class LocalRoutes::LocalResponder final : public Responder,
   void End() override { SKEIN_CHECK(false); }
   void OnAbort(std::function<void(AbortReason)> callback) override {
     routes_->Enqueue([self = shared_from_this(), callback = std::move(callback)]() mutable {
-      if (!self->routes_->open_.contains(self.get())) return;  // it has been answered
+      if (!self->routes_->open_.contains(self.get())) return;  // the request has been answered
       if (self->aborted_) return callback(AbortReason::kShutdown);
       self->on_abort_ = std::move(callback);
     });
   }
   void Post(std::function<void()> task) override { routes_->Enqueue(std::move(task)); }
   void PostWork(std::function<void()> task) override { Post(std::move(task)); }
-  // On the routes' thread.
+  // Runs on the routes' thread.
   void Abort() {
     aborted_ = true;
     if (on_abort_) std::exchange(on_abort_, nullptr)(AbortReason::kShutdown);

@@ -18,12 +18,12 @@
 
 namespace skein {
 
-// The server's routes in this process, without HTTP: the same handlers, one thread for all of them.
-// Answers that come in pieces (streams) are not supported: a body must not ask for one.
+// The server's routes without HTTP, for callers in this process: the same handlers, on one thread
+// for all. Streams are not supported: a body must not ask for one.
 class LocalRoutes {
  public:
-  // The models' pointees outlive this. `random_seed` gives the seeds of requests that name none,
-  // and the ids of answers; without it all are those of the seed 0.
+  // The objects that `models` points to must outlive this object. `random_seed` gives the seeds of
+  // requests that have none, and the ids of answers. By default, every such seed is 0.
   explicit LocalRoutes(
       ModelRegistry models, std::function<uint64_t()> random_seed = [] { return uint64_t{0}; });
   // REQUIRES: every Post has been answered.
@@ -33,11 +33,11 @@ class LocalRoutes {
 
   // Whether there is a route POST `path`.
   bool Has(const std::string& path) const;
-  // Hands a request to the handler of POST `path`, which must exist; `done` gets the answer on the
+  // Passes a request to the handler of POST `path`, which must exist. `done` gets the answer on the
   // routes' thread. Any thread.
   void Post(const std::string& path, std::string body, std::function<void(HttpResponse)> done);
-  // Ends the requests that run now; each is answered soon, with an error unless it was complete.
-  // Any thread.
+  // Ends the running requests. Each is answered soon, with an error unless its answer was already
+  // complete. Any thread.
   void Abort();
 
  private:

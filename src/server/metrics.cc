@@ -19,7 +19,7 @@ using prometheus::Labels;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// The buckets begin at 0.1 ms: a decision takes milliseconds.
+// The buckets begin at 0.1 ms, since a decision takes only milliseconds.
 const Histogram::BucketBoundaries& SecondsBuckets() {
   static const Histogram::BucketBoundaries buckets = {
       0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
@@ -35,8 +35,8 @@ const Histogram::BucketBoundaries& TokenBuckets() {
 
 double Seconds(TimeUs us) { return static_cast<double>(us) / 1e6; }
 
-// The label of a deadline: the least bound, in seconds, that is not below it. Clients choose
-// deadlines, and each label is a time series, so there are few bounds.
+// The label of a deadline: the smallest bound, in seconds, that is at least the deadline. Clients
+// choose deadlines freely and each label is a time series, so there are only a few bounds.
 const char* SloLabel(TimeUs slo_us) {
   constexpr std::pair<TimeUs, const char*> kBounds[] = {
       {10'000, "0.01"},  {20'000, "0.02"}, {50'000, "0.05"},   {100'000, "0.1"},
@@ -49,8 +49,8 @@ const char* SloLabel(TimeUs slo_us) {
   return "+Inf";
 }
 
-// The quantile q of errors, linear within the interval of a bound; errors above the last bound
-// count as that bound.
+// The quantile q of the errors, interpolated linearly between bounds. Errors above the last bound
+// count as equal to it.
 double ErrorQuantile(const ErrorHistogram& histogram, double q) {
   const auto& bounds = EngineStats::kErrorBounds;
   uint64_t total = 0;
@@ -66,7 +66,7 @@ double ErrorQuantile(const ErrorHistogram& histogram, double q) {
   return bounds.back();
 }
 
-// Collects the families of metrics that are read from the engine on demand.
+// Collects the metrics that are read from the engine on demand.
 class EngineFamilies {
  public:
   void Add(const std::string& name, const std::string& help, MetricType type, double value,
@@ -77,7 +77,8 @@ class EngineFamilies {
     metric.gauge.value = value;
     FamilyOf(name, help, type).metric.push_back(std::move(metric));
   }
-  // Adds a histogram; `counts` are those of values up to each of `bounds`, and of those beyond.
+  // Adds a histogram. `counts` holds the number of values up to each of `bounds`, then the number
+  // of larger values.
   void AddHistogram(const std::string& name, const std::string& help, const auto& counts,
                     const auto& bounds, double sum, std::vector<ClientMetric::Label> labels) {
     ClientMetric metric;
@@ -126,7 +127,7 @@ struct EngineMetrics {
   }
 };
 
-// Adds the rounds of the scheduler, their orders to the executor, and their times.
+// Adds the hand-overs of requests to the decode peer.
 void AddHandover(const EngineStats& s, const EngineMetrics& engine) {
   engine.Counter("skein_handed_over_total", "Requests that went to the decode peer.",
                  Count(s.requests_handed_over));
@@ -172,7 +173,7 @@ void AddScheduling(const EngineStats& s, const EngineMetrics& engine) {
                  Seconds(s.scheduler_us));
 }
 
-// Adds the errors of the cost model's prediction of the time from a request's first step to its
+// Adds the errors of the cost model, which predicts the time from a request's first step to its
 // first token.
 void AddPrediction(const ModelEntry& model, const EngineStats& stats, EngineFamilies* out) {
   const auto add = [&](const char* alone, const ErrorHistogram& errors) {
@@ -264,8 +265,8 @@ void AddEngine(const ModelEntry& model, EngineFamilies* out) {
   AddPrediction(model, s, out);
 }
 
-// Adds which adapters of the base model `entry` have requests, as vLLM tells load balancers. The
-// value is the time, so that the latest of several is known.
+// Adds the names of the adapters that have running or waiting requests, in vLLM's form for load
+// balancers. The value is the current time, which tells which of several reports is the latest.
 void AddAdapters(const ModelEntry& base, const ModelRegistry& models, EngineFamilies* out) {
   const EngineStats stats = base.engine->Stats();
   int32_t num_adapters = 0;
@@ -344,7 +345,8 @@ void Metrics::SetModels(const ModelRegistry& models) {
     m.decode = histogram("vllm:request_decode_time_seconds", "First token to last.", seconds);
     m.tokenize =
         histogram("skein_request_tokenize_time_seconds", "Tokenizing of the prompt.", seconds);
-    // These follow the split of text-embeddings-inference: tokenizing, waiting, computing.
+    // These metrics follow text-embeddings-inference, which splits the time into tokenizing,
+    // waiting and computing.
     m.split_queue =
         histogram("skein_request_queue_time_seconds", "Arrival to first step.", seconds);
     m.inference =
@@ -391,7 +393,7 @@ void Metrics::Observe(const ModelEntry& model, const RequestRecord& record) {
     m.split_queue->Observe(queue);
     if (t.finished_us != 0) m.inference->Observe(Seconds(t.finished_us - t.first_scheduled_us));
   }
-  // A request that generates nothing is answered at its end.
+  // A request that generates nothing gets its answer at its end.
   const TimeUs answered_us = t.first_token_us != 0 ? t.first_token_us : t.finished_us;
   if (record.slo_ttft_us && answered_us != 0) {
     CountSlo(slo_ttft_, model, record.route_class, *record.slo_ttft_us,

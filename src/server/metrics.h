@@ -17,19 +17,21 @@
 
 namespace skein {
 
-// The content of /metrics: histograms and counters of finished requests, kept here, and the
-// engine's own counters, read on demand. Names follow vLLM, for its dashboards; other names begin
-// with skein_. Thread-safe; SetModels once, before the others.
+// The content of /metrics: histograms and counters of finished requests, which this class keeps,
+// and the engine's own counters, which are read on demand. Names follow vLLM, so that its
+// dashboards work; other names begin with skein_. Thread-safe; SetModels must be called once,
+// before the other functions.
 class Metrics {
  public:
   struct RequestRecord {
     int32_t prompt_tokens = 0;
     int32_t generation_tokens = 0;  // sum over all choices
-    // Choices get their tokens in parallel: the number of tokens from the first to the last.
+    // The largest number of tokens of one choice. The choices of a request get their tokens in
+    // parallel.
     int32_t longest_choice_tokens = 0;
     TimeUs tokenize_us = 0;
     RequestTimes times;
-    bool one_shot = false;  // a budget of at most one token
+    bool one_shot = false;  // the token budget is at most one
     RouteClass route_class = RouteClass::kOther;
     std::optional<TimeUs> slo_ttft_us;
     std::optional<TimeUs> slo_tpot_us;
@@ -39,13 +41,14 @@ class Metrics {
 
   void SetModels(const ModelRegistry& models);
 
-  // Called once for each choice that ended.
+  // Counts the end of a choice. Called once for each choice.
   void CountFinish(const ModelEntry& model, FinishReason reason);
   void ObserveInterToken(const ModelEntry& model, TimeUs interval_us);
-  // Called once for each request of the engine that ended with all its choices.
+  // Records the times of a request. Called once for each request of the engine, when all its
+  // choices have ended.
   void Observe(const ModelEntry& model, const RequestRecord& record);
 
-  // The text format of Prometheus.
+  // Writes all metrics in the text format of Prometheus.
   std::string Render(const ModelRegistry& models) const;
 
  private:
@@ -71,7 +74,7 @@ class Metrics {
                 RouteClass route_class, TimeUs slo_us, bool met);
 
   prometheus::Registry registry_;
-  // Labels: class of route, deadline, and whether it was met.
+  // The labels are the class of the route, the deadline, and whether it was met.
   prometheus::Family<prometheus::Counter>* slo_ttft_;
   prometheus::Family<prometheus::Counter>* slo_tpot_;
   std::map<std::string, PerModel> models_;  // keyed by name

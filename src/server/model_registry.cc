@@ -10,8 +10,8 @@ namespace skein {
 int32_t ModelEntry::Room(size_t prompt_tokens) const {
   const auto prompt = static_cast<int64_t>(prompt_tokens);
   int64_t room = max_model_len - prompt;
-  // The last drawn token takes no place in the cache. A prompt that does not fit there has no room
-  // at all; the engine refuses it.
+  // The last token of an answer is not stored in the cache. If the prompt does not fit into the
+  // cache, there is no room at all, and the engine refuses the request.
   if (max_kv_tokens >= prompt && max_kv_tokens > 0)
     room = std::min(room, max_kv_tokens - prompt + 1);
   return static_cast<int32_t>(room);

@@ -21,7 +21,7 @@ namespace skein {
 
 class GrammarCompiler;  // grammar/grammar_compiler.h
 
-// The defaults for fields that a request lacks: the model's generation_config.json.
+// The defaults of fields that a request lacks, from the model's generation_config.json.
 struct GenerationDefaults {
   float temperature = 1.0f;
   float top_p = 1.0f;
@@ -30,59 +30,60 @@ struct GenerationDefaults {
   std::vector<TokenId> eos_token_ids;  // these end a generation unless ignore_eos
 };
 
-// The memory for each model's answers to questions without content.
+// The memory for each model's cached answers to questions about inputs without content.
 inline constexpr size_t kBaselineBytesMax = size_t{16} << 20;
 
 // How special tokens in users' texts are read.
 enum class UserSpecialTokens {
-  kDefault,  // as text in decisions and in pairs of texts, as tokens elsewhere (HuggingFace's way)
-  kPlain,    // as text, in the messages of chats too
+  kDefault,  // as text in decisions and text pairs, otherwise as tokens (as HuggingFace does)
+  kPlain,    // as text, in chat messages, too
   kParse,    // as tokens
 };
 
-// One model as the server knows it. The pointees must outlive the server.
+// One served model. The objects that it points to must outlive the server.
 struct ModelEntry {
   std::vector<std::string> names;  // the first is the model's name, the others are aliases
   Engine* engine = nullptr;
   const Tokenizer* tokenizer = nullptr;
   const ChatTemplate* chat_template = nullptr;  // null: chat is refused
-  ToolFormat tools;                             // how chats show tools and call them
-  std::shared_ptr<GrammarCompiler> grammars;    // null: constraints by a grammar are refused
+  ToolFormat tools;                           // how chats show tools and how the model writes calls
+  std::shared_ptr<GrammarCompiler> grammars;  // null: constraints by a grammar are refused
   GenerationDefaults defaults;
-  Json chat_template_kwargs = Json::object();  // each member gives way to the request's
+  Json chat_template_kwargs = Json::object();  // defaults: members of the request override them
   UserSpecialTokens user_special_tokens = UserSpecialTokens::kDefault;
-  int32_t adapter_id = 0;  // of every request to this model; 0: the engine's base model
-  std::string parent;      // the name of the model that the adapter changes; empty: no adapter
+  int32_t adapter_id = 0;  // sent with every request to this model; 0: the engine's base model
+  std::string parent;      // the name of the adapter's base model; empty: no adapter
   std::string decision_adapter;  // the name of the entry that answers decisions; empty: this one
   int32_t max_model_len = 0;
   int64_t max_kv_tokens =
       0;  // the tokens of a continued sequence that the cache holds; 0: any number
   ModelTraits traits;
   int64_t created_s = 0;  // Unix time
-  // The baselines that decisions keep for this model; copies of the entry share them.
+  // The cached baselines of decisions by this model. Copies of the entry share them.
   std::shared_ptr<BaselineCache> baselines = std::make_shared<BaselineCache>(kBaselineBytesMax);
   // The time of the last warning of a small label mass; 0: never.
   std::shared_ptr<std::atomic<TimeUs>> warned_us = std::make_shared<std::atomic<TimeUs>>(0);
 
   const std::string& name() const { return names.front(); }
-  // The greatest length of an answer behind a prompt of fewer than max_model_len tokens, if the
-  // client sets no limit.
+  // The most tokens that an answer can have behind a prompt of fewer than max_model_len tokens, if
+  // the client sets no limit.
   int32_t Room(size_t prompt_tokens) const;
 };
 
-// Maps model names to models. Immutable once passed to the server.
+// Maps names to models. Immutable once the server has it.
 class ModelRegistry {
  public:
-  // REQUIRES: at least one name, none taken, and engine and tokenizer set.
+  // REQUIRES: the entry has at least one name, no name is taken, and its engine and tokenizer are
+  // set.
   void Add(ModelEntry entry);
 
-  // Null if there is no such model. An empty name finds the only model that is no adapter.
+  // Null if there is no such model. An empty name finds the only model that is not an adapter.
   const ModelEntry* Find(std::string_view name) const;
-  // Finds the entry that answers decisions asked of `model`, an entry of this registry.
+  // The entry that answers decisions for `model`, which is an entry of this registry.
   const ModelEntry& ForDecisions(const ModelEntry& model) const;
   const std::vector<ModelEntry>& entries() const { return entries_; }
-  // As Find, but any name finds the only entry after set_accepts_any_name(true). With adapters
-  // there are more: a wrong name may mean one of them.
+  // Like Find. After set_accepts_any_name(true), any name finds the model if there is only one
+  // entry. With adapters there are several entries, and a wrong name could mean any of them.
   const ModelEntry* FindOrOnly(std::string_view name) const;
   void set_accepts_any_name(bool accepts) { accepts_any_name_ = accepts; }
   // The names of all models, as errors list them.

@@ -16,7 +16,7 @@ size_t CharacterBytes(std::string_view text, size_t pos) {
   return end - pos;
 }
 
-// Appends `text` with its marks doubled.
+// Appends `text`, with every mark in it doubled.
 void AppendDoubled(std::string_view text, std::string* out) {
   for (size_t pos = 0; pos < text.size();) {
     const size_t at = std::min(text.find(kMark, pos), text.size());
@@ -26,11 +26,11 @@ void AppendDoubled(std::string_view text, std::string* out) {
   }
 }
 
-// Removes the marks; `*positions` get the beginnings of the marked characters.
+// Removes the marks. `*positions` gets the position of each marked character.
 std::string Unmarked(std::string_view text, std::vector<size_t>* positions) {
   std::string plain;
   plain.reserve(text.size());
-  size_t last = 0;  // the beginning of the last character of `plain`
+  size_t last = 0;  // the position of the last character of `plain`
   for (size_t pos = 0; pos < text.size();) {
     if (!text.substr(pos).starts_with(kMark)) {
       const size_t bytes = CharacterBytes(text, pos);

@@ -9,32 +9,34 @@
 
 namespace skein {
 
-// The special tokens in a user's text: `<|im_end|>` in a mail that is to be judged does not end the
-// mail. PlainText marks them, and EncodePrompt reads what is marked as text. So texts may be put
-// into templates, whose own special tokens stay what they are:
+// Handles special tokens in a user's text: `<|im_end|>` in a mail that the model judges must not
+// end the prompt's turn. PlainText marks such tokens, and EncodePrompt encodes marked tokens as
+// plain text. So a user's text can be inserted into a template, whose own special tokens keep their
+// meaning:
 //
 //   template.before + PlainText(mail) + template.after  --EncodePrompt-->  ids
 //
-// A mark is a noncharacter of Unicode behind the first character of the token. One that a user
-// sends is doubled, and comes out as it was sent.
+// A mark is a noncharacter of Unicode, placed behind the first character of the token. A
+// noncharacter that a user sends is doubled, and comes out unchanged.
 
-// Marks the special tokens in `text`; returns it unchanged where `model` reads them as tokens.
+// Marks the special tokens in `text`. Returns `text` unchanged if `model` reads a user's special
+// tokens as tokens.
 std::string PlainText(const ModelEntry& model, std::string_view text);
 
-// `text` for EncodePrompt, with its special tokens read as tokens.
+// Prepares `text` for EncodePrompt so that its special tokens are read as tokens.
 std::string RawText(const ModelEntry& model, std::string_view text);
 
-// Appends the ids of a prompt that may hold marked texts. kInvalidArgument, before any work is
-// done, if its bytes cannot fit into `max_tokens` tokens; 0: any number.
+// Appends the token ids of a prompt that may contain marked texts. kInvalidArgument, before any
+// work is done, if its bytes cannot fit into `max_tokens` tokens; 0: no limit.
 Status EncodePrompt(const ModelEntry& model, std::string_view text, bool add_special_tokens,
                     size_t max_tokens, std::vector<TokenId>* ids);
 
-// The same for a prompt of unmarked texts, whose special tokens are tokens.
+// EncodePrompt for a prompt of unmarked texts, whose special tokens are read as tokens.
 Status EncodeRawPrompt(const ModelEntry& model, std::string_view text, bool add_special_tokens,
                        size_t max_tokens, std::vector<TokenId>* ids);
 
-// kInvalidArgument if a text of `num_bytes` is longer than `max_tokens` tokens of this tokenizer
-// can be. Ok if its tokens have no known limit.
+// kInvalidArgument if a text of `num_bytes` bytes cannot fit into `max_tokens` tokens of this
+// tokenizer. Ok if the length of its tokens has no known limit.
 Status CheckTextBytes(const Tokenizer& tokenizer, size_t num_bytes, size_t max_tokens);
 
 }  // namespace skein

@@ -16,16 +16,16 @@ namespace skein {
 
 class BatchService;  // server/batches/batch_service.h
 
-// The objects that handlers may use. Thread-safe; lives as long as any handler runs.
+// The objects that handlers may use. Thread-safe; outlives all running handlers.
 struct ServerContext {
   const ServerConfig* config = nullptr;
   const ModelRegistry* models = nullptr;  // null while models load
   Metrics* metrics = nullptr;
   bool serving = true;                    // false while models load and while the server drains
-  std::function<uint64_t()> random_seed;  // the seed of requests that name none
+  std::function<uint64_t()> random_seed;  // the seed of requests that have none
   RouteClass route_class = RouteClass::kOther;  // the class of the request's route
   BatchService* batches = nullptr;              // null: there are none
-  // Counts tokens against the limits of the caller's key; null: it has none.
+  // Counts tokens against the limits of the caller's key; null if the key has no limit.
   std::function<void(int64_t num_tokens)> charge;
 };
 
@@ -35,13 +35,14 @@ using Handler =
 
 struct Route {
   std::string method;
-  std::string path;  // ends with '/': a prefix
-  // kWork needs the key and a loaded model, runs on a worker thread if its body is long and is
-  // refused while draining; kOpen needs neither and runs at once.
+  std::string path;  // a path that ends with '/' matches all paths that begin with it
+  // kWork: the caller needs a key, the model must be loaded, long bodies run on a worker thread,
+  // and requests are refused while the server drains. kOpen: none of this applies, and the handler
+  // runs at once.
   enum class Kind { kWork, kOpen } kind = Kind::kWork;
   Handler handler;
   RouteClass route_class = RouteClass::kOther;
-  // Whether a short body takes long, too, and so a worker thread. Null: none does.
+  // Whether even a short body takes long, and so needs a worker thread. Null: no short body does.
   bool (*is_heavy)(std::string_view body) = nullptr;
 };
 
@@ -54,7 +55,8 @@ class Router {
                bool (*is_heavy)(std::string_view body) = nullptr);
   void AddOpen(std::string method, std::string path, Handler handler);
 
-  // Null if there is none; *allowed_methods then lists those of the path (empty: no such path).
+  // Null if there is no such route. Then *allowed_methods lists the methods that the path has
+  // (empty: there is no such path).
   const Route* Find(std::string_view method, std::string_view path,
                     std::string* allowed_methods) const;
 

@@ -4,7 +4,7 @@
 
 namespace skein {
 
-// Adds every route of the server; each file of handlers adds its own.
+// Adds every route of the server. The functions below each add the routes of one file of handlers.
 void AddRoutes(Router* router);
 
 void AddCompletionsRoute(Router* router);      // /v1/completions, /v1/completions/render

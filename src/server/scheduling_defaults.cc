@@ -36,7 +36,7 @@ bool ParseNumber(std::string_view text, Number* value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Reads "name=value"; false for any other text and for a repeated name.
+// Reads "name=value". Returns false for any other text and for a repeated name.
 bool ReadDefault(std::string_view text, SchedulingDefaults* defaults) {
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos) return false;
@@ -52,7 +52,7 @@ bool ReadDefault(std::string_view text, SchedulingDefaults* defaults) {
   return ParseNumber(value, &ms.emplace()) && *ms > 0 && *ms <= kSloMsMax;
 }
 
-// The time does not depend on the place of the first difference.
+// Compares two texts. The time does not depend on the position of their first difference.
 bool SecretEquals(std::string_view a, std::string_view b) {
   unsigned char difference = a.size() == b.size() ? 0 : 1;
   for (size_t i = 0; i < a.size() && i < b.size(); ++i) {

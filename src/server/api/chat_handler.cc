@@ -112,7 +112,7 @@ class ChatFormat final : public OpenAiFormat {
   }
 
   const ModelEntry* model_;
-  uint64_t seed_;  // of the ids of calls
+  uint64_t seed_;  // of the ids of tool calls
   bool logprobs_;
   std::optional<int32_t> prompt_logprobs_;
   bool return_token_ids_;
@@ -128,7 +128,7 @@ Status StartChat(const ServerContext& context, const HttpRequest& request,
   return Status::Ok();
 }
 
-// The prompt of a chat as the engine would get it; nothing is computed.
+// Answers with a chat's prompt as the engine would get it; computes nothing.
 Status RenderChatRequest(const ServerContext& context, const HttpRequest& request,
                          std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));

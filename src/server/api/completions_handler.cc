@@ -139,7 +139,7 @@ Result<std::vector<GenerationPrompt>> ReadPrompts(const ModelEntry& model,
     SKEIN_ASSIGN_OR_RETURN(prompts.emplace_back(), ReadPrompt(model, input, "prompt", *value));
     return prompts;
   }
-  // More prompts than the queue holds would give 429 at every attempt.
+  // A request with more prompts than the queue holds would get 429 at every attempt.
   const auto queue_max = static_cast<size_t>(model.engine->Limits().max_queued_requests);
   const size_t prompts_max = std::min(kPromptsMax, queue_max);
   if (value->empty() || value->size() > prompts_max) {
@@ -155,7 +155,8 @@ Result<std::vector<GenerationPrompt>> ReadPrompts(const ModelEntry& model,
   return prompts;
 }
 
-// Checks the memory of copies: each prompt is a request with its own copy of the lists in the call.
+// Checks the memory of the lists in `spec`: each prompt becomes a request with its own copy of
+// them.
 Status CheckCopies(const GenerateSpec& spec, size_t num_prompts) {
   constexpr size_t kMaxBytes = 64 << 20;
   size_t ids = spec.sampling.allowed_token_ids.size() + spec.stop_token_ids.size() +
@@ -181,7 +182,7 @@ CompletionInput ReadCompletion(FieldReader* reader, const ModelEntry& model, uin
   input.add_special_tokens = reader->Bool("add_special_tokens").value_or(true);
   input.echo = reader->Bool("echo").value_or(false);
   if (input.echo && spec.num_logprobs) {
-    // The prompt's log-probabilities are all part of the answer.
+    // The answer repeats the log-probabilities of the whole prompt.
     auto& of_prompt = input.fields.request.prompt_logprobs;
     if (of_prompt && of_prompt->start > 0) {
       reader->Refuse("prompt_logprob_start",
@@ -222,7 +223,8 @@ Status StartCompletion(const ServerContext& context, const HttpRequest& request,
   return Status::Ok();
 }
 
-// The prompts of a request as the engine would get them, one entry each; nothing is computed.
+// Answers with the prompts of a request as the engine would get them, one entry for each; computes
+// nothing.
 Status RenderCompletion(const ServerContext& context, const HttpRequest& request,
                         std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));

@@ -26,7 +26,7 @@ struct Echo {
   std::vector<Json> values;  // the values of choices; the labels of levels
 };
 
-// Reads an array of min to max objects; null after a refusal.
+// Reads an array of min to max objects. Returns null after it has refused another value.
 const Json* Objects(FieldReader* reader, const std::string& name, size_t min, size_t max,
                     const char* of) {
   const std::string allowed = fmt::format("an array of {} to {} {}", min, max, of);
@@ -95,7 +95,7 @@ Status ReadLevels(const Json& object, DecisionQuestion* question, Echo* echo) {
   return Status::Ok();
 }
 
-// Reads the descriptions of a predicate's answers, which is Skein's own.
+// Reads the descriptions of a predicate's answers. The field is an extension of Skein.
 Status ReadCriteria(const Json& object, DecisionQuestion* question) {
   FieldReader reader(object);
   const Json* criteria = reader.Object("criteria");
@@ -106,7 +106,7 @@ Status ReadCriteria(const Json& object, DecisionQuestion* question) {
   return Within("criteria", texts.status());
 }
 
-// Reads one element of `questions`; errors are relative to it.
+// Reads one element of `questions`. Errors name fields relative to the element.
 Status ReadQuestion(const Json& object, DecisionQuestion* question, Echo* echo) {
   FieldReader reader(object);
   const std::string type = reader.String("type").value_or("");
@@ -214,7 +214,7 @@ Status StartDecisions(const ServerContext& context, const HttpRequest& request,
                       std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
-  // OpenRouter's clients send System One's form to a route of this name.
+  // Clients of OpenRouter send requests in System One's form to a route of this name.
   if (reader.Has("state") && !reader.Has("input")) {
     return StartSystemOne(context, request, std::move(responder));
   }

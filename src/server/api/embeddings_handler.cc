@@ -33,8 +33,8 @@ bool ReadBase64(FieldReader* reader) {
   return format == "base64";
 }
 
-// Makes a list answer. Each entry holds one vector: {"object": `entry`, "index", `name`: vector}.
-// `head` has the first members.
+// Makes a list answer: the members of `head`, then an entry {"object": `entry`, "index", `name`:
+// vector} for each vector.
 std::string VectorList(const Json& head, const char* entry, const char* name, bool base64,
                        const PooledResults& results) {
   std::string body = DumpJson(head);
@@ -89,7 +89,8 @@ Status StartEmbeddings(const ServerContext& context, const HttpRequest& request,
   return Status::Ok();
 }
 
-// Chooses the output that /pooling reads: by `task`, else by the outputs of the model.
+// Chooses the output that /pooling reads: by `task` if it is given, else by the outputs of the
+// model.
 Result<PoolingCall> BeginTask(const ServerContext& context, FieldReader* reader) {
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, reader));
   const auto task = reader->String("task");

@@ -28,7 +28,7 @@ struct RankFormat {
   size_t top_n = 0;
 };
 
-// The indices by score, best first; equal ones in their original order.
+// The indices sorted by score, best first; indices of equal scores keep their order.
 std::vector<size_t> BestFirst(const std::vector<double>& scores) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -60,7 +60,7 @@ Json RankedJson(const RankFormat& format, const std::vector<double>& scores,
 RankFormat ReadFormat(FieldReader* reader, const ModelEntry& model, bool return_texts,
                       PairTask* task) {
   RankFormat format;
-  // The requests of SGLang's router have an id of theirs, which may be null.
+  // Requests of SGLang's router have an id in the field `rid`, which may be null.
   if (reader->object().contains("rid")) format.kind = RankFormat::Kind::kSglang;
   if (reader->Has("texts")) format.kind = RankFormat::Kind::kTei;
   const size_t all = std::numeric_limits<size_t>::max();
@@ -86,7 +86,7 @@ Status StartRerank(const ServerContext& context, const HttpRequest& request,
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindDecisionModel(*context.models, &reader));
   PairTask task;
   ReadPairFields(&reader, *model, &task);
-  // Cohere's second version returns texts only on request, the others by default.
+  // Cohere's second version returns texts only on request; the other routes return them by default.
   const RankFormat format =
       ReadFormat(&reader, *model, /*return_texts=*/request.path != "/v2/rerank", &task);
   task.query_field = "query";

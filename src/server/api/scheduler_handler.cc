@@ -61,8 +61,8 @@ Json ViewJson(const ModelEntry& model, const EngineView& view) {
   return json;
 }
 
-// The scheduler's requests and the tree of cached prefixes: numbers, no contents and no names of
-// users. Adapters share the engine of the first model.
+// Answers with the scheduler's requests and the tree of cached prefixes, as numbers: no contents
+// and no names of users. Adapters share the engine of the first model.
 Status StartView(const ServerContext& context, const HttpRequest&,
                  std::shared_ptr<Responder> responder) {
   const ModelEntry& model = context.models->entries().front();

@@ -37,7 +37,7 @@ Json ScoreList(const ModelEntry& model, const std::string& id, const std::vector
   return answer;
 }
 
-// The names of the two sides, as in vLLM.
+// The names of the fields of the two sides, as in vLLM.
 struct Sides {
   const char* left;
   const char* right;

@@ -17,7 +17,8 @@ void Health(const ServerContext& context, std::shared_ptr<const HttpRequest>,
   responder->Send(std::move(response));
 }
 
-// Liveness: the process answers. While it loads or drains, it must not be restarted for that.
+// Liveness: says that the process answers, also while it loads or drains, since a restart would not
+// help then.
 void Live(const ServerContext&, std::shared_ptr<const HttpRequest>,
           std::shared_ptr<Responder> responder) {
   HttpResponse response;

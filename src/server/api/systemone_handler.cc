@@ -23,7 +23,7 @@
 namespace skein {
 namespace {
 
-// The texts of a question: strings, or any JSON for a model that reads it (`any_json`).
+// The texts of a question: strings. Models that read JSON values (`any_json`) take any JSON.
 struct QuestionTexts {
   bool any_json = false;
 };
@@ -56,7 +56,7 @@ Status ReadNoul(const QuestionTexts& texts, FieldReader* reader, DecisionQuestio
   return Status::Ok();
 }
 
-// Reads the names of a choice's options, all different.
+// Reads the names of a choice's options, which must all differ.
 Status ReadNames(const Json& names, DecisionQuestion* question) {
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string field = fmt::format("criteria[{}]", i);
@@ -116,7 +116,7 @@ Status ReadScore(const QuestionTexts& texts, FieldReader* reader, DecisionQuesti
   return Status::Ok();
 }
 
-// Reads one member of `questions`; errors are relative to it.
+// Reads one member of `questions`. Errors name fields relative to the member.
 Result<DecisionQuestion> ReadQuestion(const QuestionTexts& texts, const Json& object) {
   if (!object.is_object())
     return Status(StatusCode::kInvalidArgument, "type must be given", "type");
@@ -164,8 +164,8 @@ Result<std::string> ReadState(const ModelEntry& model, const Json* state) {
   return model.traits.decision_model->kev ? KevText(*state) : DumpPythonJson(*state);
 }
 
-// Reads `answers` of an example: an object with the answer to each question, by its id. An answer
-// is true or false, an option's name, or the position of a level.
+// Reads `answers` of an example: an object from each question's id to its answer. An answer is true
+// or false, an option's name, or the position of a level.
 Result<std::vector<size_t>> ExampleAnswers(const std::vector<DecisionQuestion>& questions,
                                            const std::vector<std::string>& ids,
                                            const Json& answers) {
@@ -225,7 +225,8 @@ Json AnswerJson(const DecisionQuestion& question, const MethodAnswer& read, bool
   return json;
 }
 
-// A threshold: a number from 0 to 1, null for none, or an object with it as `threshold`.
+// Reads a threshold: a number from 0 to 1, null for no threshold, or an object with the number as
+// its member `threshold`.
 Result<std::optional<double>> ReadThreshold(const Json& value, const std::string& field) {
   const Json& plain = value.is_object() ? value.value("threshold", Json()) : value;
   if (plain.is_null()) return std::optional<double>();
@@ -240,8 +241,8 @@ const char* TypeNameOf(DecisionKind kind) {
   return kind == DecisionKind::kChoice ? "choice" : kind == DecisionKind::kScore ? "score" : "noul";
 }
 
-// Reads `abstain`: the probability below which an answer is marked as abstained, for all questions,
-// or an object of such by a question's id, else by its type.
+// Reads `abstain`, the probability below which an answer is marked as abstained: one threshold for
+// all questions, or an object with a threshold for a question's id, else for its type.
 Result<std::vector<std::optional<double>>> ReadAbstain(
     const Json* abstain, const std::vector<std::string>& ids,
     const std::vector<DecisionQuestion>& questions) {
@@ -262,8 +263,9 @@ Result<std::vector<std::optional<double>>> ReadAbstain(
   return thresholds;
 }
 
-// Reads `min_confidence`, laya's: the probability below which an answer is marked, for all
-// questions, or an object of such by type and number of options ("choice:3-5") with a `default`.
+// Reads Laya's `min_confidence`, the probability below which an answer is marked: one threshold for
+// all questions, or an object with a threshold for each type and number of options ("choice:3-5")
+// and a `default`.
 Result<std::vector<std::optional<double>>> ReadMinConfidence(
     const Json* wanted, const std::vector<DecisionQuestion>& questions) {
   constexpr char kField[] = "min_confidence", kDefault[] = "default";
@@ -291,9 +293,10 @@ Json UsageJson(const ReadUsage& usage) {
   return json;
 }
 
-// The parts of an answer beside what was read.
+// The parts of an answer besides the values that were read from the model.
 struct Form {
-  // An answer in the model's form; with a threshold it says whether it lies below.
+  // One answer in the model's form. With a threshold, the answer says whether its probability lies
+  // below the threshold.
   Json OneAnswer(size_t i, const MethodAnswer& read) const {
     const auto& head = model->traits.decision_model;
     Json json = head ? HeadAnswerJson(*head, questions[i], read, diagnostics)
@@ -327,7 +330,7 @@ struct Form {
     return json;
   }
 
-  // The tokens of the answers without Skein's own members.
+  // The number of tokens of the answers, without the members that only Skein adds.
   int64_t OutputTokens(const std::vector<MethodAnswer>& answers) const {
     Json plain = Json::object();
     for (size_t i = 0; i < ids.size(); ++i) plain[ids[i]] = KevAnswerJson(questions[i], answers[i]);
@@ -341,10 +344,10 @@ struct Form {
   std::vector<std::optional<double>> min_confidence;  // [questions]
   bool diagnostics = false;
   std::optional<HeadUsage> head_usage;  // of a decision model
-  std::string request_id = {};          // empty: not told
+  std::string request_id = {};          // empty: the answer names none
 };
 
-// Refuses what the model would have to see or hear.
+// Refuses inputs other than text, which the model would have to see or hear.
 Status CheckTextAlone(FieldReader* reader) {
   for (const char* name : {"images", "files", "videos", "content"}) {
     const Json* value = reader->Find(name);
@@ -364,7 +367,7 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindDecisionModel(*context.models, &reader));
   DecisionTask task;
   task.options = ReadDecisionOptions(*model, &reader);
-  // Decision models answer in the form of their own server unless more is asked for.
+  // Decision models answer in the form of their own server unless the client asks for diagnostics.
   if (model->traits.decision_model) task.options.diagnostics &= reader.Has("diagnostics");
   task.instructions = reader.String("instructions").value_or("");
   const Json* questions = reader.Object("questions");
@@ -376,7 +379,7 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
   const Json* state = reader.Find("state");
   SKEIN_ASSIGN_OR_RETURN(task.input, ReadState(*model, state));
   task.input_field = "state";
-  task.keeps_end = state->is_array();  // the last turns of a conversation
+  task.keeps_end = state->is_array();  // an array is a conversation: its last turns are kept
   std::vector<std::string> ids;
   const auto& head = model->traits.decision_model;
   const QuestionTexts texts = {.any_json = head && head->kev};

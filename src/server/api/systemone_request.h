@@ -7,8 +7,8 @@
 
 namespace skein {
 
-// Answers a request in the form of System One: a state, and an object of questions. Fails before
-// anything runs, with the field's name, if the request is wrong.
+// Answers a request in the form of System One: a state, and an object of questions. A wrong request
+// fails before anything runs; the error names the field.
 Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
                       std::shared_ptr<Responder> responder);
 

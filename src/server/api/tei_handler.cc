@@ -16,10 +16,10 @@
 namespace skein {
 namespace {
 
-// The routes of text-embeddings-inference: bare arrays, no model names. Errors have the form of the
-// other routes.
+// The routes of text-embeddings-inference: they answer with bare arrays and have no model names.
+// Errors have the form of the other routes.
 
-constexpr size_t kEmbedAllFloatsMax = size_t{8} << 20;  // of an answer, some 100 MB of text
+constexpr size_t kEmbedAllFloatsMax = size_t{8} << 20;  // in one answer: some 100 MB of text
 
 bool AreStrings(const Json& value, size_t min, size_t max) {
   return value.is_array() && value.size() >= min && value.size() <= max &&
@@ -72,7 +72,7 @@ Result<ReadInputs> ReadPredictInputs(const ModelEntry& model, const InputOptions
   return result;
 }
 
-// The classes with their scores, highest first; of equal ones the first class comes first.
+// The classes with their scores, highest score first. Classes of equal scores keep their order.
 Json Ranked(const ModelTraits& traits, const std::vector<float>& scores) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -114,7 +114,8 @@ Status StartTeiEmbed(const ServerContext& context, const HttpRequest& request,
   return Status::Ok();
 }
 
-// The vectors of all tokens of each text, special tokens among them: neither pooled nor normalized.
+// Answers with the vectors of all tokens of each text, special tokens included. The vectors are
+// neither pooled nor normalized.
 Status StartTeiEmbedAll(const ServerContext& context, const HttpRequest& request,
                         std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));

@@ -6,8 +6,8 @@
 
 namespace skein {
 
-// The starts of the routes /embed, /predict and /similarity of text-embeddings-inference that
-// POST / shares.
+// Handlers of /embed, /predict and /similarity of text-embeddings-inference, which POST / calls,
+// too.
 Status StartTeiEmbed(const ServerContext& context, const HttpRequest& request,
                      std::shared_ptr<Responder> responder);
 Status StartTeiPredict(const ServerContext& context, const HttpRequest& request,

@@ -8,10 +8,10 @@
 namespace skein {
 namespace {
 
-constexpr size_t kInputsMax = 1024;  // of TEI's form
+constexpr size_t kInputsMax = 1024;  // texts of TEI's field `inputs`
 
-// Answers TEI's `inputs`, a text or an array of them, with each one's tokens: [[{id, text, special,
-// start, stop}]], in code points of the text.
+// Answers TEI's `inputs`, a text or an array of texts, with the tokens of each text: [[{id, text,
+// special, start, stop}]]. Positions count code points of the text.
 Result<Json> TokenizeInputs(const ModelEntry& model, FieldReader* reader) {
   EncodeOptions options;
   options.add_special_tokens = reader->Bool("add_special_tokens").value_or(true);

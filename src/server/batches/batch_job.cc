@@ -27,7 +27,7 @@ std::string_view WithoutEnd(std::string_view line) {
   return line;
 }
 
-// Checks one line; returns its custom_id.
+// Checks one line of the input; returns its custom_id.
 Result<std::string> CheckLine(std::string_view text, const std::string& endpoint) {
   std::string why;
   const std::optional<Json> json = ParseJson(text, &why);
@@ -91,7 +91,8 @@ std::vector<BatchLineError> BatchJob::ReadInput(std::string input, const std::st
   return errors;
 }
 
-// Marks the lines whose results `path` holds, up to the first that is not whole.
+// Marks the lines whose results the file `path` holds. Reading stops at the first incomplete
+// result.
 Status BatchJob::ReadResults(const std::string& path, std::vector<bool>* done, int64_t* num_results,
                              LineFile* file) {
   std::unordered_map<std::string_view, size_t> line_of;
@@ -150,7 +151,7 @@ Result<std::string> BatchJob::BodyOf(size_t line) const {
 Status BatchJob::AddResult(size_t line, const HttpResponse& response) {
   const bool ok = response.status == 200;
   std::string body = response.body;
-  std::ranges::replace(body, '\n', ' ');  // strings have none
+  std::ranges::replace(body, '\n', ' ');  // JSON strings hold no raw newline
   const std::string text = fmt::format(
       "{{\"id\":\"{}\",\"custom_id\":{},\"response\":{{\"status_code\":{},\"request_id\":\"{}\","
       "\"body\":{}}},\"error\":null}}\n",

@@ -32,8 +32,9 @@ Status Send(const Result<Json>& json, Responder* responder) {
   return Status::Ok();
 }
 
-// The entries of a list that a request asks for: `limit` of them behind the one with the id
-// `after`. `order` asc: the oldest first. `entries`: the latest first.
+// Makes one page of a list, as the request asks: at most `limit` entries behind the entry with the
+// id `after`. The request's `order` asc lists the oldest entries first. `entries` has the latest
+// first.
 Result<Json> Page(const HttpRequest& request, std::vector<Json> entries, int limit, int max_limit) {
   if (const auto order = request.Parameter("order")) {
     if (*order != "asc" && *order != "desc") {
@@ -108,7 +109,7 @@ Status ListFiles(const ServerContext& context, const HttpRequest& request,
   return Send(Page(request, std::move(files), kMax, kMax), responder.get());
 }
 
-// /v1/files/ID tells of the file, /v1/files/ID/content gives it.
+// /v1/files/ID describes the file, /v1/files/ID/content returns its content.
 Status ShowFile(const ServerContext& context, const HttpRequest& request,
                 std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(BatchService * service, ServiceOf(context));

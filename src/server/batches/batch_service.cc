@@ -28,13 +28,13 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 constexpr char kBatchPrefix[] = "batch_";
 constexpr size_t kMetadataMax = 16;
 constexpr std::chrono::milliseconds kLivePoll(20);     // while clients are served
-constexpr std::chrono::milliseconds kRetryDelay(500);  // after the server had no room
+constexpr std::chrono::milliseconds kRetryDelay(500);  // after the server had no room for a request
 
-// The marks of a batch's two files of results.
+// The marks in the names of a batch's two files of results.
 constexpr char kOutputMark[] = "o";
 constexpr char kErrorMark[] = "e";
 
-// The id follows from the batch's, so that a crash leaves no second file.
+// The id is derived from the batch's id, so that a repetition after a crash makes no second file.
 std::string ResultFileId(const std::string& batch_id, const char* mark) {
   return "file-" + batch_id.substr(std::string_view(kBatchPrefix).size()) + mark;
 }
@@ -63,7 +63,7 @@ Json ErrorList(const std::vector<BatchLineError>& errors) {
   return list;
 }
 
-// Reads `metadata`: an object of texts; null if there is none.
+// Reads `metadata`, an object of texts; null if the request has none.
 Json ReadMetadata(FieldReader* reader) {
   const Json* metadata = reader->Object("metadata");
   if (metadata == nullptr) return nullptr;
@@ -229,11 +229,13 @@ void BatchService::Start(const ModelRegistry& models, std::function<int32_t()> n
     max_running_ = std::min(max_running_, entry.engine->Limits().max_num_seqs / 2);
   }
   max_running_ = std::max(1, max_running_);
-  // Ids of answers differ; so do the samples of requests without a seed.
+  // Seeds that differ at every start, so that ids of answers and the samples of requests without a
+  // seed differ.
   std::random_device device;
   routes_ = std::make_unique<LocalRoutes>(models,
                                           [next = (uint64_t{device()} << 32) | device()]() mutable {
-                                            return next += 0x9E3779B97F4A7C15;  // one thread draws
+                                            // drawn by one thread only
+                                            return next += 0x9E3779B97F4A7C15;
                                           });
   thread_ = std::thread([this] { Run(); });
 }
@@ -411,7 +413,7 @@ Result<bool> BatchService::TakeAnswers(const std::string& id, BatchJob* job) {
   bool full = false;
   Status status;
   for (const Answered& answer : answers) {
-    // The server is full or ends: that says nothing about the line.
+    // The server is full or ends. The line itself is not at fault.
     const bool refused = answer.response.status == 429 || answer.response.status == 503;
     if (refused || !status.ok()) {
       job->PutBack(answer.line);

@@ -23,47 +23,48 @@
 
 namespace skein {
 
-// The batches of /v1/batches: requests in a file, computed behind all live traffic. They and their
-// results lie in a directory and survive the process.
+// The batches of /v1/batches: requests in a file, computed behind all requests of clients. Batches
+// and results lie in a directory and survive the process.
 //
 //   files/ID.data, files/ID.json   inputs and results
 //   batches/ID.json                each batch
 //   batches/ID.output, ID.errors   the results of a batch until it ends
 //   lock                           held by the server that uses the directory
 //
-// One batch runs at a time, the oldest first. Its requests have the lowest priority; they take at
-// most half of the sequences that the model decodes at once, and only one while a client waits for
-// an answer.
+// One batch runs at a time, the oldest first. Its requests have the lowest priority. They take at
+// most half of the sequences that the model decodes at once, and only one sequence while a client
+// waits for an answer.
 // Thread rule: any thread; Start and Stop once each.
 class BatchService {
  public:
   static constexpr size_t kOpenBatchesMax = 100;
-  static constexpr size_t kBatchesMax = 10000;  // beyond it the oldest that has ended is forgotten
+  // beyond this number the oldest batch that has ended is forgotten
+  static constexpr size_t kBatchesMax = 10000;
 
-  // Takes `dir`, which is made if it is not there. Fails with kInvalidArgument (param "batch-dir")
-  // if it cannot be used, or is by another server.
+  // Opens the directory `dir`, and makes it if it does not exist. Fails with kInvalidArgument
+  // (param "batch-dir") if the directory cannot be used or another server uses it.
   static Result<std::unique_ptr<BatchService>> Open(const std::string& dir, int64_t max_bytes);
   ~BatchService();
   BatchService(const BatchService&) = delete;
   BatchService& operator=(const BatchService&) = delete;
 
-  // Begins to work. `num_live` counts the requests of clients that run now; the models' pointees
-  // outlive this.
+  // Begins to compute batches. `num_live` returns the number of clients' requests that run now. The
+  // objects that `models` point to must outlive this object.
   void Start(const ModelRegistry& models, std::function<int32_t()> num_live);
-  // Begins no further request.
+  // Begins no further request of a batch.
   void BeginDrain();
-  // Ends running requests. They are computed when the directory is used again.
+  // Ends running requests. They are computed again when a server next opens the directory.
   void Abort();
   void Stop();
-  // Requests of batches that are computed now.
+  // The number of requests of batches that are being computed now.
   int32_t num_running() const { return num_running_; }
 
   FileStore& files() { return *files_; }
-  // `body`: that of POST /v1/batches. Errors name the field.
+  // Creates a batch from the body of POST /v1/batches. Errors name the field.
   Result<Json> Create(const Json& body);
   Result<Json> Find(const std::string& id) const;
   Result<Json> Cancel(const std::string& id);
-  std::vector<Json> List() const;  // the latest first
+  std::vector<Json> List() const;  // the latest batch first
 
  private:
   struct Answered {
@@ -79,22 +80,24 @@ class BatchService {
   void Save(const BatchRecord& batch);
   void ForgetOldest();
 
-  // The thread's: each batch in its turn.
+  // The thread's main function: computes one batch after the other.
   void Run();
-  // The oldest batch that has not ended; empty: there is none, or none may be worked on.
-  // REQUIRES: mutex_ is held.
+  // The id of the oldest batch that has not ended. Empty if there is none or if no batch may be
+  // computed now. REQUIRES: mutex_ is held.
   std::string Next() const;
   void WorkOn(const std::string& id);
-  // A crash came between the end of the lines and that of the batch.
+  // Whether the batch's files of results exist already: a crash came after its last line and before
+  // the batch ended.
   bool HasResultFiles(const std::string& id) const;
-  BatchStatus EndOf(const std::string& id) const;  // the status that ends its lines
-  // Reads the input and what results there are; false: the batch has failed.
+  BatchStatus EndOf(const std::string& id) const;  // the status that ends work on its lines
+  // Reads the input and the results that exist already. Returns false if the batch has failed.
   bool Prepare(const std::string& id, BatchJob* job);
-  // Computes lines until all are done, or no further one may be begun; then nothing runs. Fails if
-  // results cannot be written.
+  // Computes lines until all are done, or until no further line may begin. No line runs when it
+  // returns. Fails if results cannot be written.
   Status Compute(const std::string& id, BatchJob* job);
   void Submit(const std::string& endpoint, BatchJob* job);
-  // Writes down the answers that have come. True: the server had no room for one of them.
+  // Writes the results of the answers that have come. Returns true if the server had no room for
+  // one of the requests.
   Result<bool> TakeAnswers(const std::string& id, BatchJob* job);
   int32_t MayRun() const;
   // Ends the batch, with the results that it has.
@@ -111,7 +114,7 @@ class BatchService {
   mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::map<std::string, BatchRecord> batches_;
-  std::string current_;  // the batch that is worked on; empty: none
+  std::string current_;  // the batch that is being computed; empty: none
   int64_t next_order_ = 0;
   std::deque<Answered> answered_;
   bool draining_ = false;

@@ -30,7 +30,7 @@ bool WriteAll(int fd, std::string_view bytes) {
   return true;
 }
 
-// A name is durable once its directory is.
+// Syncs the directory of `path`: a file's name is durable only once its directory is.
 void SyncFolderOf(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -8,15 +8,16 @@
 
 namespace skein {
 
-// Writes a file whole: after a crash there is the old file or the new one. Errors name the path.
+// Writes a whole file atomically: a crash leaves either the old file or the new one. Errors name
+// the path.
 Status WriteDurably(const std::string& path, std::string_view bytes);
 
 Result<std::string> ReadWhole(const std::string& path);
 
-// An id that nobody can guess: `prefix` and 24 hexadecimal digits.
+// Makes an id that nobody can guess: `prefix` and 24 hexadecimal digits.
 std::string RandomId(const std::string& prefix);
 
-// A file that only grows, by whole lines. Move-only; closes in its destructor.
+// A file to which only complete lines are appended. Move-only; the destructor closes it.
 class LineFile {
  public:
   LineFile() = default;
@@ -24,11 +25,12 @@ class LineFile {
   LineFile(LineFile&& other) noexcept;
   LineFile& operator=(LineFile&& other) noexcept;
 
-  // Opens or makes the file and cuts off what a crash left behind its first `num_bytes` bytes.
+  // Opens or makes the file and cuts off everything behind its first `num_bytes` bytes, such as an
+  // incomplete line that a crash left.
   static Result<LineFile> Open(const std::string& path, int64_t num_bytes);
-  // `line` ends with its newline. After a failure the file ends where it did before.
+  // Appends a line, which must end with a newline. After a failure the file has its earlier length.
   Status Append(std::string_view line);
-  // Waits until all of it is on the disk.
+  // Waits until the whole file is on the disk.
   Status Sync();
 
  private:

@@ -114,7 +114,7 @@ Status FileStore::Adopt(const std::string& path, const std::string& id,
   if (files_.contains(id)) return Status::Ok();
   std::error_code error;
   const std::string content = PathOf(id, ".data");
-  // After a crash the content may have moved already.
+  // The content may have been moved already before a crash.
   if (fs::exists(path, error)) fs::rename(path, content, error);
   const auto size = error ? 0 : fs::file_size(content, error);
   if (error) {
@@ -152,7 +152,7 @@ Status FileStore::Remove(const std::string& id) {
   const auto found = files_.find(id);
   if (found == files_.end()) return NoSuchFile(id);
   std::error_code error;
-  fs::remove(PathOf(id, ".json"), error);  // first: without it there is no file
+  fs::remove(PathOf(id, ".json"), error);  // first: without its .json the file no longer exists
   fs::remove(PathOf(id, ".data"), error);
   num_bytes_ -= found->second.num_bytes;
   files_.erase(found);

@@ -15,7 +15,7 @@
 
 namespace skein {
 
-// A file as the API tells of it.
+// A file as the API describes it.
 struct StoredFile {
   std::string id;
   int64_t num_bytes = 0;
@@ -25,26 +25,27 @@ struct StoredFile {
 };
 Json FileJson(const StoredFile& file);
 
-// The files of /v1/files in a directory: ID.data, and ID.json with what is told of it. A file is
-// there once its ID.json is, so a crash leaves none half written.
+// The files of /v1/files in a directory: ID.data with the content, and ID.json with the
+// description. A file exists once its ID.json does, so a crash leaves no incomplete file.
 // Thread rule: any thread.
 class FileStore {
  public:
   static constexpr size_t kFilesMax = 10000;
 
-  // Opens or makes `folder`. All files together have at most `max_bytes`.
+  // Opens or makes `folder`. `max_bytes` limits the sum of all files.
   static Result<std::unique_ptr<FileStore>> Open(const std::string& folder, int64_t max_bytes);
 
-  // Keeps a new file. kTooLarge if it does not fit in.
+  // Stores a new file. kTooLarge if the sum of all files would exceed the limit.
   Result<StoredFile> Add(const std::string& filename, const std::string& purpose,
                          std::string_view bytes);
-  // Takes over the file at `path` under `id`. Does nothing if the id is there already: so it may be
-  // repeated after a crash. Results are kept even beyond the limit.
+  // Moves the file at `path` into the store, under `id`. Does nothing if the store has the id
+  // already, so that the call may be repeated after a crash. Moved files are kept even beyond the
+  // limit.
   Status Adopt(const std::string& path, const std::string& id, const std::string& filename);
 
   std::optional<StoredFile> Find(const std::string& id) const;
-  std::vector<StoredFile> List() const;  // the latest first
-  // kNotFound (param "file_id").
+  std::vector<StoredFile> List() const;  // the latest file first
+  // The content of a file. kNotFound (param "file_id") if there is none with this id.
   Result<std::string> Read(const std::string& id) const;
   Status Remove(const std::string& id);
 
@@ -54,7 +55,7 @@ class FileStore {
 
   Status Load();
   std::string PathOf(const std::string& id, const char* suffix) const;
-  // Makes a file whose content lies there already known. REQUIRES: mutex_ is held.
+  // Adds a file whose content lies in the folder already. REQUIRES: mutex_ is held.
   Status Publish(const StoredFile& file);
 
   const std::string folder_;

@@ -16,7 +16,8 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-// The value of the parameter `name` of a header's value: token or quoted text. Unset: none.
+// The value of the parameter `name` in a header's value: a token or a quoted text. Unset if there
+// is none.
 std::optional<std::string> ParameterOf(std::string_view value, std::string_view name) {
   size_t at = value.find(';');
   while (at != std::string_view::npos) {
@@ -83,7 +84,7 @@ Result<std::vector<FormPart>> ParseForm(std::string_view content_type, std::stri
   }
   const std::string boundary = ParameterOf(content_type, "boundary").value_or("");
   if (boundary.empty()) return Malformed("its content type names no boundary");
-  // Each delimiter begins a line; the first line may be the body's first.
+  // Each delimiter stands at the beginning of a line; the first delimiter may begin the body.
   const std::string first = "--" + boundary;
   const std::string further = "\r\n" + first;
   size_t begin = body.find(first);
@@ -99,7 +100,8 @@ Result<std::vector<FormPart>> ParseForm(std::string_view content_type, std::stri
     }
     if (parts.size() == kPartsMax) return Malformed("it has more than 64 parts");
     const size_t part = line_end + 2;
-    // The ends of line of a part without a head are one.
+    // In a part with no header fields, the line end before the content is also the one before the
+    // delimiter.
     SKEIN_ASSIGN_OR_RETURN(FormPart read, ReadPart(body.substr(part, end < part ? 0 : end - part)));
     parts.push_back(std::move(read));
     body.remove_prefix(end + further.size());

@@ -8,15 +8,16 @@
 
 namespace skein {
 
-// A field of a form, as browsers and API clients send files (RFC 7578). The views are of the body.
+// A field of a form in which browsers and API clients send files (RFC 7578). The views point into
+// the body.
 struct FormPart {
   std::string name;
-  std::string filename;  // empty: it is no file
+  std::string filename;  // empty: the field is not a file
   std::string_view content;
 };
 
-// Takes a multipart/form-data body apart. kInvalidArgument if `content_type` names another type or
-// no boundary, or if the body does not keep to it.
+// Splits a multipart/form-data body into its fields. kInvalidArgument if `content_type` names
+// another type or no boundary, or if the body is malformed.
 Result<std::vector<FormPart>> ParseForm(std::string_view content_type, std::string_view body);
 
 }  // namespace skein

@@ -48,7 +48,8 @@ HttpResponse AnthropicFailure(const Status& status) {
   return response;
 }
 
-// Appends the messages of one message: results of tools become messages of their own.
+// Appends the chat messages that one message becomes. Each tool result becomes a message of its
+// own.
 Status AppendMessage(const Json& message, const std::string& param, Json* out) {
   if (!message.is_object()) return InvalidField(param, "an object");
   FieldReader reader(message);
@@ -296,7 +297,7 @@ class AnthropicFormat final : public AnswerFormat {
   std::string id_;
   int32_t block_ = -1;  // the last block's index
   bool is_open_ = false;
-  int32_t open_call_ = -1;  // the call whose block is open; -1: a text's
+  int32_t open_call_ = -1;  // the tool call whose block is open; -1: a block of text is open
   Json ending_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int32_t kDefaultNewTokens = 100;
 
-// The parameters of text-generation-inference by the names of a chat's fields.
+// Maps the parameters of text-generation-inference to the names of a chat's fields.
 constexpr std::pair<const char*, const char*> kParameters[] = {
     {"max_new_tokens", "max_tokens"},
     {"temperature", "temperature"},
@@ -35,7 +35,7 @@ Json Given(const Json& object, const char* name) {
   return object.is_object() ? object.value(name, Json(nullptr)) : Json(nullptr);
 }
 
-// Without a parameter of sampling the answer is greedy, as text-generation-inference has it.
+// As in text-generation-inference, the answer is greedy if no sampling parameter is given.
 Json GenerationBody(const Json& request, const Json& parameters) {
   Json body = request;
   for (const char* name : {"inputs", "parameters", "tools"}) body.erase(name);
@@ -138,7 +138,8 @@ Status StartGeneration(const ServerContext& context, const Json& request,
   }
   SKEIN_ASSIGN_OR_RETURN(ChatCall call,
                          ReadChatCall(context, GenerationBody(request, parameters), &prompt));
-  call.spec.fields.request.generate().num_logprobs = 0;  // tokens are told with theirs
+  // details name each token's log-probability
+  call.spec.fields.request.generate().num_logprobs = 0;
   const bool full = Given(parameters, "return_full_text") == true;
   auto format = std::make_unique<GeneratedText>(call, full ? prompt : "",
                                                 Given(parameters, "details") == true);
@@ -159,7 +160,7 @@ Status StartTask(const ServerContext& context, const HttpRequest& request,
   }
   if (inputs->is_object()) return StartTeiSimilarity(context, request, std::move(responder));
   if (model->traits.classifies) {
-    // One text has a list of scores in a list, as a batch has.
+    // One text is answered with its list of scores inside another list, as a batch of one.
     HttpRequest batch = request;
     if (inputs->is_string()) *inputs = Json::array({Json::array({*inputs})});
     batch.body = DumpJson(body);
@@ -175,12 +176,12 @@ void SendInfo(const Json& json, Responder* responder) {
   responder->Send(std::move(response));
 }
 
-// The first model, of which the routes without a model's name tell.
+// The first model. Routes without a model's name describe this one.
 const ModelEntry& FirstModel(const ServerContext& context) {
   return context.models->entries().front();
 }
 
-// As text-embeddings-inference and text-generation-inference describe themselves.
+// Answers as text-embeddings-inference and text-generation-inference describe themselves.
 void ShowInfo(const ServerContext& context, std::shared_ptr<const HttpRequest>,
               std::shared_ptr<Responder> responder) {
   const ModelEntry& model = FirstModel(context);
@@ -210,7 +211,7 @@ void ShowInfo(const ServerContext& context, std::shared_ptr<const HttpRequest>,
   SendInfo(info, responder.get());
 }
 
-// As SGLang describes its model and itself.
+// Answers as SGLang describes its model and itself.
 void ShowModelInfo(const ServerContext& context, std::shared_ptr<const HttpRequest>,
                    std::shared_ptr<Responder> responder) {
   const ModelEntry& model = FirstModel(context);
@@ -237,7 +238,7 @@ void ShowServerInfo(const ServerContext& context, std::shared_ptr<const HttpRequ
   SendInfo(info, responder.get());
 }
 
-// The tokenizer's special tokens and the chat template, as vLLM tells them.
+// Answers with the tokenizer's special tokens and the chat template, in vLLM's form.
 void ShowTokenizerInfo(const ServerContext& context, std::shared_ptr<const HttpRequest>,
                        std::shared_ptr<Responder> responder) {
   const ModelEntry& model = FirstModel(context);

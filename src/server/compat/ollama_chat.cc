@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kLatest = ":latest";
 constexpr int64_t kNsPerUs = 1000;
 
-// The options of Ollama by the names of the chat's fields.
+// Maps the options of Ollama to the names of the chat's fields.
 constexpr std::pair<const char*, const char*> kOptions[] = {
     {"temperature", "temperature"},
     {"top_k", "top_k"},
@@ -36,7 +36,7 @@ Status ReadOllamaOptions(Json* body) {
   if (!options.is_null() && !options.is_object()) return InvalidField("options", "an object");
   for (const auto& [from, to] : kOptions) {
     if (!options.is_object() || !options.contains(from) || options[from].is_null()) continue;
-    // A negative number of tokens is no limit.
+    // A negative number of tokens means no limit.
     const bool unlimited = std::string_view(from) == "num_predict" && options[from].is_number() &&
                            options[from].get<double>() < 0;
     if (!unlimited) (*body)[to] = options[from];
@@ -56,7 +56,8 @@ Status ReadOllamaOptions(Json* body) {
   return Status::Ok();
 }
 
-// Calls have no ids, and arguments are objects.
+// Turns Ollama's messages into the chat's. Ollama's calls have no ids, and their arguments are
+// objects.
 Status ReadOllamaMessages(Json* body) {
   const auto messages = body->find("messages");
   if (messages == body->end() || !messages->is_array()) return Status::Ok();
@@ -87,7 +88,7 @@ Status ReadOllamaMessages(Json* body) {
 
 class OllamaFormat final : public AnswerFormat {
  public:
-  // A chat's answer is a message, a generation's a text.
+  // The answer of a chat has a message, the answer of a generation has a text.
   OllamaFormat(std::string model, bool is_chat) : model_(std::move(model)), is_chat_(is_chat) {}
 
   Json Answer(std::vector<ChoiceState>* choices, const Usage& usage) override {
@@ -136,7 +137,7 @@ class OllamaFormat final : public AnswerFormat {
     return line;
   }
 
-  // Calls are written once they are complete.
+  // A tool call is written once it is complete.
   Json Line(ChoiceState* state) {
     ToolCallParser::Piece piece = TakePiece(state);
     std::ranges::move(piece.calls, std::back_inserter(calls_));
@@ -174,7 +175,8 @@ class OllamaFormat final : public AnswerFormat {
   std::vector<ToolCallDelta> calls_;
 };
 
-// Answers a request without a text, by which clients load a model: it is loaded.
+// Answers a request that has no prompt text. Clients send such a request to load a model. The model
+// is loaded already, so the answer only says so.
 void AnswerLoaded(const Json& body, bool is_chat, Responder* responder) {
   Json line;
   line["model"] = StringMember(body, "model");

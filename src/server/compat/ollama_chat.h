@@ -11,7 +11,7 @@ Handler OllamaGenerate();
 // {"error": message}
 HttpResponse OllamaFailure(const Status& status);
 
-// Drops the tag ":latest" of the body's model if no model has it in its name.
+// Drops the tag ":latest" from the body's model name unless a served model's name has it.
 void DropLatestTag(const ModelRegistry& models, Json* body);
 
 // The time now as Ollama writes it (RFC 3339, UTC).

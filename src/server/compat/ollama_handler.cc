@@ -31,7 +31,7 @@ Json Details() {
   return details;
 }
 
-// The served models. Their files' sizes and digests are not known to the server.
+// Lists the served models. The server does not know the sizes and digests of their files.
 void ListTags(const ServerContext& context, std::shared_ptr<const HttpRequest>,
               std::shared_ptr<Responder> responder) {
   Json models = Json::array();
@@ -69,7 +69,7 @@ Status ShowModel(const ServerContext& context, const HttpRequest& request,
   return Status::Ok();
 }
 
-// Starts an embedding of the member `field`.
+// Starts an embedding of the texts in the body's member `field`.
 Status StartOllamaEmbedding(const ServerContext& context, const HttpRequest& request,
                             const std::string& field, bool is_list,
                             std::shared_ptr<Responder> responder) {

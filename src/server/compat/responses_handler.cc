@@ -11,7 +11,8 @@
 namespace skein {
 namespace {
 
-// Appends the message of one item of `input`. A model's calls join its message before them.
+// Appends the message that one item of `input` becomes. A tool call joins the assistant's message
+// before it.
 Status AppendItem(const Json& item, const std::string& param, Json* messages) {
   if (!item.is_object()) return InvalidField(param, "an object");
   const std::string type = item.contains("type") ? StringMember(item, "type") : "message";
@@ -64,7 +65,7 @@ Status ReadResponseInput(Json* body) {
   return Status::Ok();
 }
 
-// Turns the flat form of tools and of text.format into the chat's.
+// Turns the flat form of `tools` and `text.format` into the form of chat completions.
 Status ReadToolsAndFormat(Json* body) {
   if (const auto tools = body->find("tools"); tools != body->end() && tools->is_array()) {
     Json converted = Json::array();
@@ -112,7 +113,7 @@ Status RefuseState(const Json& body) {
 
 class ResponsesFormat final : public AnswerFormat {
  public:
-  // `request` is the client's body, parts of which the answer repeats.
+  // `request` is the client's body; the answer repeats parts of it.
   ResponsesFormat(const ChatCall& call, uint64_t seed, const Json& request)
       : model_(call.spec.model), seed_(seed) {
     base_["id"] = fmt::format("resp_{:016x}", seed);
@@ -174,7 +175,7 @@ class ResponsesFormat final : public AnswerFormat {
   }
 
  private:
-  // Takes the state's new text into items, and says so in events.
+  // Moves the state's new text into items and appends the matching events.
   void Advance(ChoiceState* state, std::string* events) {
     const ToolCallParser::Piece piece = TakePiece(state);
     state->tokens.clear();
@@ -299,9 +300,9 @@ class ResponsesFormat final : public AnswerFormat {
 
   const ModelEntry* model_;
   uint64_t seed_;
-  Json base_;                    // the response before its output
+  Json base_;                    // the response without its output
   Json output_ = Json::array();  // complete items
-  Json item_;                    // the open one; null: none is
+  Json item_;                    // the item that is being written; null: none
   bool incomplete_ = false;
   int64_t sequence_ = 0;
 };

@@ -22,8 +22,8 @@
 namespace skein {
 namespace {
 
-constexpr size_t kLabelsMax = kQuestionsMax;  // with multi_label each is a question
-constexpr char kPlace[] = "{}";               // of the label, in a template
+constexpr size_t kLabelsMax = kQuestionsMax;  // with multi_label each label is a question
+constexpr char kPlace[] = "{}";               // stands for the label in a template
 constexpr char kDefaultTemplate[] = "This example is {}.";
 
 struct ZeroShotFields {
@@ -63,7 +63,7 @@ Result<ZeroShotFields> ReadZeroShotFields(const Json& body) {
   if (!form.empty() && form.find(kPlace) == std::string::npos) {
     return refuse("hypothesis_template", "hold {} in the place of the label");
   }
-  // Nothing can be told about one label by comparing it with others.
+  // A single label cannot be compared with others.
   fields.multi_label = fields.multi_label || fields.labels.size() == 1;
   return fields;
 }
@@ -83,8 +83,8 @@ Json RankedLabels(const std::vector<std::string>& labels, const std::vector<doub
   return list;
 }
 
-// The class of entailment, and the one that speaks against it: the first or the last, as the
-// pipelines of transformers have it.
+// The class of entailment and the class of contradiction, which is the first or the last, as in the
+// pipelines of transformers.
 struct EntailmentClasses {
   size_t entailment = 0;
   size_t contradiction = 0;
@@ -101,7 +101,7 @@ std::optional<EntailmentClasses> FindEntailment(const ModelTraits& traits) {
   return {};
 }
 
-// The probabilities of the labels that the head's outputs for their hypotheses give.
+// The probabilities of the labels, from the classification head's outputs for their hypotheses.
 std::vector<double> EntailmentScores(const std::vector<ReadValues>& reads,
                                      const EntailmentClasses& classes, bool multi_label) {
   std::vector<double> scores;

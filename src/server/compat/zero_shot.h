@@ -7,9 +7,9 @@
 
 namespace skein {
 
-// Starts a zero-shot classification as HuggingFace's endpoints take it: `body` has `inputs` (a
-// text) and `parameters` {candidate_labels, multi_label, hypothesis_template}. The model decides
-// how labels are scored:
+// Starts a zero-shot classification in the form of HuggingFace's endpoints: `body` has `inputs` (a
+// text) and `parameters` {candidate_labels, multi_label, hypothesis_template}. The method depends
+// on the model:
 //
 //   classifier with a class "entailment"   each label's hypothesis, read behind the text by the
 //                                          head (Yin et al. 2019, "Benchmarking Zero-shot Text

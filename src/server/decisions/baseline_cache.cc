@@ -23,7 +23,7 @@ void BaselineCache::Put(const std::string& key, std::vector<double> logprobs) {
   }
 }
 
-// The key stands in the list and in the index; the rest of both is some hundred bytes.
+// The key is stored twice, in the list and in the index. Both add about a hundred bytes.
 size_t BaselineCache::BytesOf(const Entry& entry) {
   return 2 * entry.first.size() + entry.second->size() * sizeof(double) + 256;
 }

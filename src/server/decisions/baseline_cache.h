@@ -11,16 +11,17 @@
 
 namespace skein {
 
-// Keeps a model's answers to questions about inputs without content, by question. The least
-// recently used one is dropped first. Thread-safe.
+// Caches a model's answers to questions about inputs without content, by question. Drops the least
+// recently used entry first. Thread-safe.
 class BaselineCache {
  public:
   using Logprobs = std::shared_ptr<const std::vector<double>>;
 
-  // `bytes_max`: of keys and values together. One that is larger alone is not kept.
+  // `bytes_max` limits the bytes of all keys and values together. An entry larger than the limit is
+  // not kept.
   explicit BaselineCache(size_t bytes_max) : bytes_max_(bytes_max) {}
 
-  Logprobs Find(const std::string& key);  // null: not known
+  Logprobs Find(const std::string& key);  // null: not in the cache
   void Put(const std::string& key, std::vector<double> logprobs);
 
  private:
@@ -31,7 +32,7 @@ class BaselineCache {
   const size_t bytes_max_;
   std::mutex mutex_;
   size_t bytes_ = 0;          // guarded by mutex_
-  std::list<Entry> entries_;  // guarded by mutex_; the latest used first
+  std::list<Entry> entries_;  // guarded by mutex_; most recently used first
   std::unordered_map<std::string, std::list<Entry>::iterator> index_;  // guarded by mutex_
 };
 

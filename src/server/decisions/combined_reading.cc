@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNoContent = {"N/A", "", "[MASK]"};
 
-// Several readings' rows, end to end.
+// The rows of several readings, end to end.
 struct Pieces {
   std::vector<size_t> num_rows;
   std::vector<std::function<OptionScores(std::span<const RowOutput>)>> reads;
@@ -56,7 +56,8 @@ std::vector<SolvedInput> SortedExamples(const AskedQuestion& asked) {
   return examples;
 }
 
-// Turn `k` of `num_turns` of a list: its elements begin at another place and wrap around.
+// Rotation `k` of the `num_turns` rotations of a list: it begins at another element and wraps
+// around.
 template <typename T>
 std::vector<T> Turned(std::vector<T> list, size_t k, size_t num_turns) {
   std::ranges::rotate(list,
@@ -64,7 +65,7 @@ std::vector<T> Turned(std::vector<T> list, size_t k, size_t num_turns) {
   return list;
 }
 
-// A question with its options and its examples in another order.
+// A copy of a question with its options and its examples in another order.
 struct Reordered {
   DecisionQuestion question;
   AskedQuestion asked;
@@ -87,7 +88,7 @@ Reordered Reorder(const AskedQuestion& asked, const std::vector<size_t>& option_
 }  // namespace
 
 std::string CalibratedReading::KeyOf(const AskedQuestion& asked) const {
-  // Lengths before texts, so that no text can stand for two.
+  // Each text is preceded by its length, so that two different questions never give the same key.
   const auto field = [](std::string_view text) { return fmt::format("{}:{}", text.size(), text); };
   std::string key = field(name_) + field(asked.instructions) + field(asked.question->instructions) +
                     field(asked.question->cue);

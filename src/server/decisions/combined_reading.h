@@ -9,13 +9,14 @@
 
 namespace skein {
 
-// Another reading's scores less those of inputs without content ("N/A", "", "[MASK]"), which show
-// what the model answers whatever it is asked about (Zhao et al. 2021, "Calibrate Before Use",
-// section 4; here as the mean of log-probabilities). Known ones come from the cache.
+// The scores of another reading minus its scores for inputs without content ("N/A", "", "[MASK]").
+// The latter show what the model answers regardless of the input (Zhao et al. 2021, "Calibrate
+// Before Use", section 4; here the mean of log-probabilities). The cache keeps the scores of inputs
+// without content.
 class CalibratedReading final : public QuestionReading {
  public:
-  // `inner` outlives this. `name`: of the inner reading and its prompt, which the cache tells
-  // apart.
+  // `inner` outlives this object. `name` names the inner reading and its prompt; the cache keeps
+  // the scores of different names apart.
   CalibratedReading(const QuestionReading* inner, std::string name,
                     std::shared_ptr<BaselineCache> cache)
       : inner_(inner), name_(std::move(name)), cache_(std::move(cache)) {}
@@ -29,16 +30,17 @@ class CalibratedReading final : public QuestionReading {
   std::shared_ptr<BaselineCache> cache_;
 };
 
-// The mean of another reading's probabilities over orders. Each option of a choice stands at each
-// place once, and so does each example, up to kOrdersMax orders in all. Both are sorted first, so
-// that the answer does not depend on the order in a request. Options of predicates and scores keep
-// their order. Lu et al. 2022, "Fantastically Ordered Prompts", section 2: the order of examples
-// alone can move a small model from good to chance.
+// The mean of another reading's probabilities over several orders. Each option of a choice stands
+// at each position once, and so does each example, up to kOrdersMax orders in all. Options and
+// examples are sorted first, so that the answer does not depend on their order in the request.
+// Options of predicates and scores keep their order. Lu et al. 2022, "Fantastically Ordered
+// Prompts", section 2: the order of examples alone can move a small model from good accuracy to
+// chance.
 class PermutedReading final : public QuestionReading {
  public:
   static constexpr size_t kOrdersMax = 8;
 
-  // `inner` outlives this.
+  // `inner` outlives this object.
   explicit PermutedReading(const QuestionReading* inner) : inner_(inner) {}
   Result<QuestionReads> Plan(const AskedQuestion& asked) const override;
 

@@ -17,7 +17,8 @@ DecisionAnswer AnswerOf(const OptionScores& scores, double temperature) {
   DecisionAnswer answer;
   answer.label_mass = scores.mass;
   const double max = *std::max_element(logprobs.begin(), logprobs.end());
-  // Summed from the least on: the same bits in whatever order the options were given.
+  // Summed from the least log-probability on, so that the order of the options does not change the
+  // bits.
   for (const double logprob : logprobs) {
     answer.probabilities.push_back(std::exp((logprob - max) / temperature));
   }

@@ -109,7 +109,8 @@ Result<DecisionLabels> LabelFinder::Letters(size_t count) const {
   std::vector<std::string> texts;
   for (size_t i = 0; i < std::min(count, kLetters); ++i) texts.push_back(Letter(i));
   SKEIN_ASSIGN_OR_RETURN(DecisionLabels labels, Exactly(texts));
-  // Codes are tried as the letters were found: both bare or both with a space.
+  // Codes are tried in the variant in which the letters were found: without a space before them or
+  // with one.
   const bool space = TokenOf(labels.texts[0]) != labels.tokens[0];
   for (size_t i = 0; i < kLetters * kLetters && labels.texts.size() < count; ++i) {
     const std::string code = Letter(i / kLetters) + Letter(i % kLetters);

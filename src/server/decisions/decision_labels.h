@@ -13,33 +13,33 @@
 
 namespace skein {
 
-// The labels of one question: what stands before its options and the token of each.
+// The labels of one question: the text before each option, and its token.
 struct DecisionLabels {
   std::vector<std::string> texts;
   std::vector<TokenId> tokens;  // distinct, [texts.size()]
 };
 
-// Finds labels that are one token each at the place where a prompt ends. Made anew for each prompt
-// ending; cheap.
+// Finds labels that are single tokens at the end of a prompt. One finder serves one prompt ending;
+// it is cheap to make.
 class LabelFinder {
  public:
-  // `ending`: the end of the prompt, long enough that the tokens of what follows do not depend on
-  // what was before it. `space_first`: labels are tried with a space before them, then without;
-  // otherwise the other way round. `tokenizer` must outlive the finder.
+  // `ending`: the end of the prompt, long enough that the tokens of a text behind it do not depend
+  // on what stands before it. If `space_first` is set, labels are tried with a space before them
+  // first, then without; otherwise without first. `tokenizer` must outlive the finder.
   static Result<LabelFinder> Make(const Tokenizer* tokenizer, std::string ending, bool space_first);
 
-  // All of `texts`. kInvalidArgument names the first that is no single token there, or two that are
-  // the same one.
+  // Uses all of `texts` as labels. kInvalidArgument names the first text that is not a single token
+  // there, or two texts with the same token.
   Result<DecisionLabels> Exactly(const std::vector<std::string>& texts) const;
-  // Single tokens that are spellings of yes and of no (`yes_no` [2]), as many as there are.
-  // kInvalidArgument if one of the two has none.
+  // The spellings of yes and of no (`yes_no` [2]) that are single tokens, as many as there are.
+  // kInvalidArgument if yes or no has no such spelling.
   Result<std::vector<std::vector<TokenId>>> SpellingsOf(
       const std::array<std::vector<std::string>, 2>& yes_no) const;
-  // A..Z; beyond those as many two-letter codes as are needed, of those that are single tokens.
+  // The labels A to Z. If `count` exceeds 26, two-letter codes that are single tokens follow.
   Result<DecisionLabels> Letters(size_t count) const;
 
-  // The tokens that `text` adds behind the ending, with a space before it or without; nullopt if it
-  // changes the ending's tokens or adds none.
+  // The tokens that `text` adds behind the ending, with a space before it or without. Returns
+  // nullopt if the text changes the ending's tokens or adds none.
   std::optional<std::vector<TokenId>> PathOf(std::string_view text, bool space) const;
   bool space_first() const { return space_first_; }
 
@@ -47,10 +47,10 @@ class LabelFinder {
   LabelFinder(const Tokenizer* tokenizer, std::string ending, bool space_first)
       : tokenizer_(tokenizer), ending_(std::move(ending)), space_first_(space_first) {}
 
-  // The token that `text` adds after the ending; nullopt if it is not exactly one.
+  // The token that `text` adds behind the ending; nullopt if it adds none or several.
   std::optional<TokenId> TokenOf(std::string_view text) const;
-  // The tokens of the first variant (bare or with a space) that works for all `texts`. On failure
-  // *failed is the first text that failed in the variant tried first.
+  // The tokens of the first variant (with a space before each text or without) that works for all
+  // `texts`. On failure *failed is the first text that failed in the variant that was tried first.
   std::optional<std::vector<TokenId>> TokensOf(const std::vector<std::string>& texts,
                                                std::string* failed) const;
 

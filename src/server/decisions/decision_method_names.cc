@@ -27,7 +27,7 @@ Status Refused(const std::string& field, std::string_view allowed, std::string_v
                 fmt::format("{} must be {}, got \"{}\"", field, allowed, got), field);
 }
 
-// Applies one part of a reading's name. False: there is no such part.
+// Applies one part of a reading's name. Returns false if there is no such part.
 bool ApplyPart(std::string_view part, bool first, NamedReading* named) {
   if (part == "calibrated") {
     named->calibrated = true;

@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// A profile or a request may not ask for a higher temperature.
+// The highest temperature that a profile or a request may ask for.
 inline constexpr double kTemperatureMax = 100;
 
 template <>
@@ -29,27 +29,27 @@ inline constexpr auto kChoiceNames<PromptForm> = std::to_array<ChoiceName<Prompt
     {"cue", PromptForm::kCue},
 });
 
-// The names that ReadingOf takes, for messages.
+// The names that ReadingOf accepts, for messages.
 inline constexpr char kReadingsAllowed[] =
     "letters, words, similarity or likelihood, with +calibrated or +permuted behind it";
 
-// "words", "letters+permuted", "words+calibrated+permuted" ...
+// The name of a method's reading: "words", "letters+permuted", "words+calibrated+permuted" ...
 std::string ReadingName(const DecisionMethod& method);
-// The reading of this name; nothing if there is none. `calibrated` alone means words+calibrated,
-// `permuted` alone letters+permuted.
+// The reading of this name; nullopt if there is none. "calibrated" alone means words+calibrated,
+// "permuted" alone means letters+permuted.
 std::optional<NamedReading> ReadingOf(std::string_view name);
 void SetReading(const NamedReading& reading, DecisionMethod* method);
 
-// The same of the member `field` of a JSON object. kInvalidArgument, with the param `field`, lists
-// the allowed names.
+// ReadingOf for the member `field` of a JSON object. The error kInvalidArgument, with the param
+// `field`, lists the allowed names.
 Result<NamedReading> ParseReading(std::string_view name, const std::string& field);
 Result<PromptForm> ParsePrompt(std::string_view name, const std::string& field);
 
-// The contents of a skein.decisions.json:
+// Reads the contents of a skein.decisions.json:
 //   {"version": 1, "predicate": {"reading", "prompt", "temperature", "offset"}, "choice": ...,
 //    "score": ..., "relevance": ...}
 // Choices and scores have no offset.
-// A type that is absent keeps what `base` says. kInvalidArgument names the member.
+// An absent type keeps its entry of `base`. kInvalidArgument names the member.
 Result<DecisionProfile> ParseDecisionProfile(const Json& json, const DecisionProfile& base);
 Json DecisionProfileJson(const DecisionProfile& profile);
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kLettersMax = 26;
 constexpr char kYesNoLine[] = "Answer with yes or no only.";
-// Stands for a message when the template is rendered: begins and ends as messages do, and is found
-// again in what comes out.
+// A stand-in for a message when the template is rendered. It begins and ends as messages do, and is
+// searched for in the rendered text.
 constexpr char kProbe[] = "Text:\nskein\n\nQuestion: skein\nAnswer with yes or no only.";
 constexpr char kAnswerProbe[] = "skein";
 
@@ -33,8 +33,8 @@ void EndThinking(std::string* text) {
   *text += "\n\n</think>\n\n";
 }
 
-// The messages that a template renders: a user's probe that waits for an answer, one that has its
-// answer, or one with its answer and a second that waits.
+// The messages that a template renders: a user's probe without an answer, a probe with its answer,
+// or a probe with its answer and a second probe without one.
 enum class Turns { kOpen, kAnswered, kOpenAgain };
 
 Result<std::string> Render(const ModelEntry& model, Turns turns) {
@@ -87,7 +87,7 @@ std::string_view ClosingLine(DecisionKind kind, size_t num_options) {
 
 std::string QuestionText(const DecisionQuestion& question, const std::vector<std::string>& labels) {
   SKEIN_CHECK(labels.size() == question.options.size());
-  // Levels that are all called as their labels are not named again.
+  // Levels that have the same names as their labels are not listed.
   const bool named = question.kind != DecisionKind::kScore ||
                      !std::ranges::equal(question.options, labels, {}, &DecisionOption::name);
   std::string text = fmt::format("Question: {}\n", question.instructions);
@@ -121,8 +121,8 @@ namespace {
 constexpr char kPlainAfter[] = "\nAnswer:";
 constexpr char kPlainNext[] = "\n\n";
 
-// The text that the template writes between an answer and the next message; empty if it cannot be
-// told.
+// The text that the template writes between an answer and the next message. Empty if it cannot be
+// found.
 std::string NextOf(const ModelEntry& model) {
   Result<std::string> text = Render(model, Turns::kOpenAgain);
   if (!text.ok()) return {};
@@ -136,13 +136,14 @@ std::string NextOf(const ModelEntry& model) {
   return text->substr(begin, second - begin);
 }
 
-// "value (description)", "value".
+// "value (description)", or "value" alone without a description.
 std::string WrittenOut(const DecisionOption& option) {
   if (option.name.empty() || option.description.empty()) return option.text();
   return fmt::format("{} ({})", option.name, option.description);
 }
 
-// "Options: a; b (what b means)". A predicate has them only where they are described.
+// "Options: a; b (what b means)". The line of a predicate is empty unless its options are
+// described.
 std::string OptionsLine(const DecisionQuestion& question) {
   const bool described = std::ranges::any_of(
       question.options, [](const DecisionOption& o) { return !o.description.empty(); });
@@ -157,7 +158,7 @@ std::string OptionsLine(const DecisionQuestion& question) {
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 char Upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
-// The words of a text, without what stands around them that is no letter, digit or hyphen.
+// The words of a text, without the characters around them that are no letters, digits or hyphens.
 std::vector<std::string> WordsOf(std::string_view text) {
   std::vector<std::string> words;
   std::string word;
@@ -243,8 +244,8 @@ PromptParts WordsPrompt(const PromptFrame& frame, PromptForm form,
   return parts;
 }
 
-// "What is the X ...", "What X ...", "Which X ...", "The X is ..."; X is a word, or a run of them
-// up to one that ends a noun phrase.
+// Finds X in "What is the X ...", "What X ...", "Which X ..." and "The X is ...". X is a word, or
+// the words up to one that ends a noun phrase.
 std::string CueOf(std::string_view instructions) {
   const std::vector<std::string> words = WordsOf(instructions);
   size_t at = 0;

@@ -35,7 +35,8 @@ const DecisionMethod& ProfileOf(const ModelEntry& model, DecisionKind kind) {
   return profile.choice;
 }
 
-// The readings of one request: each is made once for all questions that are read so.
+// The readings of one request. Each reading is made once and serves all questions with the same
+// method.
 class ReadingSet {
  public:
   ReadingSet(const ModelEntry* model, const DecisionTask* task) : model_(model), task_(task) {}
@@ -91,7 +92,8 @@ class ReadingSet {
     return form.letters.get();
   }
 
-  // Tells apart what the cache of baselines must not mix up.
+  // The name under which the cache of baselines keeps a method's answers. Methods with different
+  // answers have different names.
   std::string NameOf(const DecisionMethod& method) const {
     return fmt::format("{} {} {} {}", ReadingName(method), skein::NameOf(method.prompt),
                        task_->options.exact_spelling, task_->options.base.cache_salt);
@@ -99,7 +101,7 @@ class ReadingSet {
 
   const ModelEntry* model_;
   const DecisionTask* task_;
-  std::map<PromptForm, OfForm> forms_;  // nodes stay: readings point to their configs
+  std::map<PromptForm, OfForm> forms_;  // a map, since readings point to its configs
   std::map<PromptForm, std::unique_ptr<SimilarityReading>> similarity_;
 };
 
@@ -115,7 +117,7 @@ AskedQuestion Ask(const DecisionTask& task, size_t index) {
   return asked;
 }
 
-// A question's part of all rows.
+// The rows that belong to one question.
 struct Part {
   size_t begin = 0;
   size_t end = 0;
@@ -132,7 +134,7 @@ std::vector<MethodAnswer> AnswersOf(const std::vector<Part>& parts, const ReadRe
   for (const Part& part : parts) {
     const auto own = std::span(outputs).subspan(part.begin, part.end - part.begin);
     OptionScores scores = part.read(own);
-    scores.logprobs[0] += part.method.offset;  // of yes: other types have no offset
+    scores.logprobs[0] += part.method.offset;  // the offset belongs to yes; other types have none
     answers.push_back({AnswerOf(scores, part.method.temperature), part.method});
   }
   return answers;
@@ -142,7 +144,7 @@ std::vector<MethodAnswer> AnswersOf(const std::vector<Part>& parts, const ReadRe
 
 MethodOverride ReadMethodOverride(FieldReader* reader) {
   MethodOverride wanted;
-  // An empty name is no name.
+  // An empty name counts as not given.
   if (const auto name = reader->String("reading"); name && !name->empty()) {
     const auto reading = ParseReading(*name, "reading");
     if (!reading.ok()) reader->Refuse("reading", reading.status().message());

@@ -16,12 +16,13 @@
 
 namespace skein {
 
-// The method that a request or an option asks for. The model's profile gives what is unset.
+// The method that a request or an option asks for. Unset members come from the model's profile.
 struct MethodOverride {
   std::optional<NamedReading> reading;
-  std::optional<PromptForm> prompt;  // unset: the profile's, or that of another `reading`
-  // 0: the profile's temperature and offset if the reading and the prompt are the profile's;
-  // else 1.
+  // unset: the prompt of the profile, or the default of another `reading`
+  std::optional<PromptForm> prompt;
+  // 0: the profile's temperature and offset if the reading and the prompt are the profile's,
+  // otherwise temperature 1 and no offset.
   double temperature = 0;
 };
 // Reads `reading`, `prompt` and `temperature`; refuses unknown names.
@@ -32,10 +33,10 @@ DecisionMethod MethodOf(const DecisionMethod& profile, const MethodOverride& wan
 struct DecisionOptions {
   Request base;  // scheduling fields
   MethodOverride method;
-  bool diagnostics = true;      // tell how each answer came about
-  bool exact_spelling = false;  // of words: an option's own text alone
-  // Laya models: the most tokens of a question with its state, and of the question's part. 0:
-  // the model's own.
+  bool diagnostics = true;      // describe how each answer was obtained
+  bool exact_spelling = false;  // reading words: count only an option's own text
+  // Only for Laya models: the most tokens of a question with its state, and the most tokens of the
+  // question's part. 0: the model's own limits.
   int32_t max_len = 0;
   int32_t head_max_len = 0;
 };
@@ -51,8 +52,8 @@ struct DecisionTask {
   DecisionOptions options;
   std::string instructions;  // for all questions; may be empty
   std::string input;
-  std::string input_field;  // where it came from, for messages
-  bool keeps_end = false;   // a decision model cuts the beginning of an input that is too long
+  std::string input_field;  // the field with the input, for messages
+  bool keeps_end = false;   // decision models: an input that is too long loses its beginning
   std::vector<DecisionQuestion> questions;
   std::vector<std::string> question_fields;  // [questions.size()], for messages
   std::vector<DecisionExample> examples;
@@ -62,18 +63,18 @@ struct DecisionTask {
 struct MethodAnswer {
   DecisionAnswer answer;
   DecisionMethod method;
-  bool by_head = false;  // of a decision model
-  // The probability of the first action, which is to answer; only of a Laya model.
+  bool by_head = false;  // the answer of a decision model's head
+  // Only Laya models: the probability of the first action, which is to answer.
   std::optional<double> action_probability;
 };
 
-// The use that a decision model made of an input.
+// The part of an input that a decision model used.
 struct HeadUsage {
   struct OfQuestion {
     int64_t state_tokens_dropped = 0;
     int64_t num_options = 0;
     int64_t distinct_options = 0;
-    std::optional<int32_t> option_limit;  // tokens to which options were cut
+    std::optional<int32_t> option_limit;  // tokens to which options were cut; unset: not cut
   };
   int64_t state_tokens = 0;
   std::vector<OfQuestion> questions;  // [task.questions.size()]
@@ -82,16 +83,17 @@ struct HeadUsage {
 struct DecisionPlan {
   std::vector<Request> requests;
   std::vector<bool> charged;  // [requests.size()]: counted in the usage
-  // The answers [task.questions.size()] that the outputs of `requests` say.
+  // Makes the answers [task.questions.size()] from the outputs of `requests`.
   std::function<std::vector<MethodAnswer>(const ReadResults& results)> answers;
   std::optional<HeadUsage> head_usage;  // of a decision model
 };
 
-// The requests that read `task`'s answers. Errors name the question's field.
+// Makes the requests that read the answers of `task`. Errors name the question's field.
 Result<DecisionPlan> PlanDecisions(const ModelEntry& model, const DecisionTask& task);
 
 // Reads `examples`: at most kExamplesMax objects {input, answers}. `input_of` reads an example's
-// input, `options_of` its answers as indices of options; both know what they are relative to.
+// input; `options_of` reads its answers as indices of options. Both name fields relative to the
+// example.
 constexpr size_t kExamplesMax = 64;
 Result<std::vector<DecisionExample>> ReadExamples(
     FieldReader* reader, const std::function<Result<std::string>(const Json& example)>& input_of,

@@ -58,7 +58,7 @@ Result<Request> MakeRead(const ModelEntry& model, const Request& base, std::stri
 
 void SetSharedHead(size_t num_own_tokens, std::vector<Request>* requests) {
   const std::vector<TokenId>& first = requests->front().prompt;
-  // Every prompt has a token of its own at least, the last.
+  // At least the last token of every prompt is not shared.
   size_t shared = first.size() - 1;
   if (requests->size() == 1) {
     shared = first.size() - std::clamp<size_t>(num_own_tokens, 1, first.size());

@@ -10,26 +10,27 @@
 namespace skein {
 namespace {
 
-// A row behind the prompt: the tokens before the last one of some paths, and those last ones.
+// A row of the pass. Its text is the prompt and `before`; the probabilities of `tokens` behind it
+// are read.
 struct PathRow {
   TokenPath before;
   std::vector<TokenId> tokens;
 };
 
-// The row and the token that read a path's last token.
+// The row, and the token in it, whose probability is that of a path's last token.
 struct PathPlace {
   size_t row = 0;
   size_t token = 0;  // index in the row's tokens
 };
 
 struct PathPlan {
-  std::vector<PathRow> rows;  // the first: the prompt itself
+  std::vector<PathRow> rows;  // the first row is the prompt itself
   // [options][spellings]
   std::vector<std::vector<PathPlace>> places;
   std::vector<std::vector<TokenPath>> paths;
 
   PathPlace Place(const TokenPath& path);
-  // Place of a path's first token among those that the prompt's row reads.
+  // The index of a path's first token among the tokens whose probabilities the prompt's row gives.
   size_t index_of_first(TokenId token) const;
 };
 
@@ -69,8 +70,8 @@ double Logprob(const RowOutput& output, size_t token) {
          static_cast<double>(output.read->log_sum_exp);
 }
 
-// Natural logarithm of a path's probability: its first token by the prompt's row, the last by its
-// own, those between by that row's prompt.
+// The natural logarithm of a path's probability. The prompt's row gives the first token, the path's
+// own row gives the last token, and that row's prompt log-probabilities give the tokens between.
 double PathLogprob(const PathPlan& plan, const TokenPath& path, const PathPlace& place,
                    std::span<const RowOutput> outputs) {
   if (path.size() == 1) return Logprob(outputs[0], place.token);
@@ -85,7 +86,8 @@ bool BeginsWith(const TokenPath& path, const TokenPath& head) {
   return path.size() > head.size() && std::equal(head.begin(), head.end(), path.begin());
 }
 
-// Whether some path begins with `shorter` and begins `longer`: what it takes holds the longer one.
+// Whether some path begins with `shorter`, and `longer` begins with that path. Its probability then
+// includes that of `longer`.
 bool IsBetween(const PathPlan& plan, const TokenPath& shorter, const TokenPath& longer) {
   return std::ranges::any_of(plan.paths, [&](const std::vector<TokenPath>& spellings) {
     return std::ranges::any_of(spellings, [&](const TokenPath& path) {
@@ -94,7 +96,8 @@ bool IsBetween(const PathPlan& plan, const TokenPath& shorter, const TokenPath& 
   });
 }
 
-// The probability that longer options' paths take of `path`, a path of option `owner`.
+// The probability of longer paths of other options that begin with `path`, a path of option
+// `owner`.
 double TakenByLonger(const PathPlan& plan, const std::vector<std::vector<double>>& probabilities,
                      size_t owner, const TokenPath& path) {
   double taken = 0;
@@ -118,7 +121,7 @@ OptionScores ScoresOf(const PathPlan& plan, std::span<const RowOutput> outputs) 
       max = std::max(max, logprobs[i].back());
     }
   }
-  // Relative to the likeliest, so that options of many tokens do not vanish.
+  // Relative to the likeliest path, so that the probabilities of long options do not underflow.
   std::vector<std::vector<double>> relative = logprobs;
   for (auto& of_option : relative) {
     for (double& p : of_option) p = std::exp(p - max);

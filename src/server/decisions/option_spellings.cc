@@ -14,7 +14,7 @@ struct YesNo {
   std::string_view yes;
   std::string_view no;
 };
-// Full-width English first, then by language.
+// Full-width English first, then the other languages.
 constexpr YesNo kYesNo[] = {
     {"ｙｅｓ", "ｎｏ"}, {"ja", "nein"}, {"oui", "non"},     {"sí", "no"},     {"sì", "no"},
     {"sim", "não"},     {"ja", "nee"},  {"ja", "nej"},      {"tak", "nie"},   {"ano", "ne"},
@@ -28,8 +28,8 @@ bool IsWordByte(char c) {
   return static_cast<unsigned char>(c) >= 0x80 || IsSmall(c) || IsCapital(c);
 }
 
-// Whether `text` holds `word`. A Latin word must stand alone; others may stand within a text that
-// is written without spaces.
+// Whether `text` contains `word`. A word in Latin letters must stand alone. Other words may stand
+// inside a text that is written without spaces.
 bool Names(std::string_view text, std::string_view word) {
   const bool latin = static_cast<unsigned char>(word[0]) < 0x80;
   for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {

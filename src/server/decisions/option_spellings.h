@@ -10,19 +10,18 @@
 
 namespace skein {
 
-// Without the white space around it: of ASCII, and what is as wide as nothing or as an ideograph in
-// Unicode (U+00A0, U+200B, U+3000, U+FEFF).
+// The text without the white space around it: that of ASCII, and U+00A0, U+200B, U+3000 and U+FEFF.
 std::string_view TrimmedOption(std::string_view text);
 
-// The spellings of one option: its text, and the same with a small and a capital first letter.
+// The spellings of one option: its text, and its text with a small or a capital first letter.
 std::vector<std::string> SpellingsOfText(std::string_view text);
 
-// The spellings of yes and of no. `instructions` may name a pair of another language, or full-width
-// letters, as in "Answer with ja or nein": then those count, too.
+// The spellings of yes and of no. `instructions` may name the words of another language or
+// full-width letters, as in "Answer with ja or nein"; such words then count, too.
 std::array<std::vector<std::string>, 2> SpellingsOfYesNo(std::string_view instructions);
 
-// kInvalidArgument if an option's text is nothing but white space, or two are the same without it.
-// The message begins behind the question's field.
+// kInvalidArgument if an option's text is only white space, or if two texts are equal without white
+// space around them. The message begins after the name of the question's field.
 Status CheckOptionTexts(const DecisionQuestion& question);
 
 }  // namespace skein

@@ -13,7 +13,7 @@
 namespace skein {
 namespace {
 
-// An option as a text of its own.
+// The text of an option that is embedded.
 std::string OptionText(const DecisionQuestion& question, const DecisionOption& option,
                        PromptForm prompt) {
   const bool predicate = question.kind == DecisionKind::kPredicate;

@@ -8,10 +8,10 @@
 
 namespace skein {
 
-// How near an option's embedding is to the input's: the cosine times kSimilarityScale stands for a
-// logit. PromptForm::kChat embeds an option as its name and description; kQuestion puts the
-// question before it, kCue the question's noun. It answers choices and scores, and predicates whose
-// yes and no are described.
+// Compares the embeddings of the options with the embedding of the input: an option's logit is the
+// cosine times kSimilarityScale. PromptForm::kChat embeds an option's name and description;
+// kQuestion puts the question before them, kCue the question's noun. Answers choices, scores, and
+// predicates whose yes and no are described.
 class SimilarityReading final : public QuestionReading {
  public:
   static constexpr double kSimilarityScale = 20;

@@ -12,7 +12,7 @@
 namespace skein {
 namespace {
 
-// The levels' own names where each is a digit and all differ, else their places.
+// The levels' own names if each is a digit and all differ, otherwise their indices.
 std::vector<std::string> DigitsOf(const DecisionQuestion& question) {
   std::vector<std::string> names;
   std::vector<std::string> places;
@@ -32,7 +32,8 @@ Result<LabelFinder> FinderOf(const TextReadingConfig& config, const PromptParts&
   return LabelFinder::Make(config.model->tokenizer, parts.ending, parts.frame.space_before_label);
 }
 
-// The rows that read `paths` behind the question's prompt. `answers`: what examples show.
+// Makes the rows that read `paths` behind the question's prompt. `answers`: the answers in the
+// examples.
 Result<QuestionReads> ReadBehind(const TextReadingConfig& config, const PromptParts& parts,
                                  const AskedQuestion& asked,
                                  const std::vector<std::string>& answers,
@@ -48,7 +49,7 @@ Result<QuestionReads> ReadBehind(const TextReadingConfig& config, const PromptPa
   return reads;
 }
 
-// The paths of each option's texts behind an ending, so that no two options share one.
+// Finds the paths of each option's texts behind an ending. No two options share a path.
 class PathFinder {
  public:
   PathFinder(const LabelFinder* finder, bool exact) : finder_(finder), exact_(exact) {}
@@ -59,7 +60,7 @@ class PathFinder {
     for (const bool space : {finder_->space_first(), !finder_->space_first()}) {
       for (const std::string& spelling : spellings) {
         auto path = finder_->PathOf(spelling, space);
-        // A further spelling must cost no row of its own.
+        // A further spelling is used only if it needs no row of its own.
         if (!path || (!paths.empty() && path->size() > 1) || !used_.insert(*path).second) continue;
         paths.push_back(*std::move(path));
         if (exact_) break;
@@ -85,10 +86,11 @@ class PathFinder {
   std::vector<std::vector<TokenPath>> paths_;
 };
 
-// More spellings than that would be more first tokens than one row reads.
+// With more options, their spellings would have more first tokens than one row can read.
 constexpr size_t kOptionsWithSpellings = kMaxLabels / 4;
 
-// Spellings of each option. One that is an option's own text belongs to that option alone.
+// The spellings of each option. If a spelling of an option is another option's own text, it belongs
+// to the latter alone.
 std::vector<std::vector<std::string>> SpellingsOfOptions(const DecisionQuestion& question,
                                                          bool exact) {
   std::vector<std::vector<std::string>> spellings;

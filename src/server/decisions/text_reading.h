@@ -15,18 +15,20 @@
 
 namespace skein {
 
-// The settings that all readings of a causal model's next tokens share.
+// The settings common to all readings of a causal model's next tokens.
 struct TextReadingConfig {
   const ModelEntry* model = nullptr;  // outlives the reading
   PromptForm prompt = PromptForm::kChat;
-  PromptFrame frame;  // of that form
+  PromptFrame frame;  // made for `prompt`
   Request base;       // scheduling fields
   std::string input_field;
   bool want_mass = true;
-  bool exact_spelling = false;  // an option is its own text alone, behind a space in plain prompts
+  // only the option's own text counts, behind a space in plain prompts
+  bool exact_spelling = false;
 };
 
-// Labels of one token each: A, B, ...; 0, 1, ...; yes and no in all spellings that are one token.
+// Reads labels of one token each: A, B, ...; 0, 1, ...; yes and no in all spellings that are one
+// token.
 class LettersReading final : public QuestionReading {
  public:
   explicit LettersReading(const TextReadingConfig* config) : config_(config) {}
@@ -36,12 +38,13 @@ class LettersReading final : public QuestionReading {
   Result<DecisionLabels> FindLabels(const DecisionQuestion& question) const;
 
   const TextReadingConfig* config_;
-  // Labels of questions of one kind, size and digits, which are looked for once.
+  // The labels of questions of one kind, size and set of digits, so that they are looked for once.
   mutable std::map<std::tuple<DecisionKind, size_t, std::string>, DecisionLabels> known_;
 };
 
-// The options' own texts. Spellings of an option that are one token are added up; an option of
-// several tokens is read in the first spelling that the tokenizer can write there.
+// Reads the options' own texts. The probabilities of an option's single-token spellings are added.
+// An option of several tokens is read in the first spelling that the tokenizer can write behind the
+// prompt.
 class WordsReading final : public QuestionReading {
  public:
   explicit WordsReading(const TextReadingConfig* config) : config_(config) {}

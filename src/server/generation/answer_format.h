@@ -14,49 +14,51 @@
 
 namespace skein {
 
-// One choice of a growing answer. A stream keeps only the content of the latest delta.
+// One choice of a growing answer. In a stream, ChoiceState holds only what the latest delta added.
 struct ChoiceState {
   int32_t index = 0;  // index in the answer: prompt * n + sample
   std::string text;
-  std::string_view echo;  // the prompt at the beginning of the text
+  std::string_view echo;  // the prompt, if the text begins with it
   std::vector<OutputToken> tokens;
   std::optional<FinishReason> finish;
   StopReason stop_reason;
   const std::vector<TokenId>* prompt_ids = nullptr;
   const std::vector<PromptLogprob>* prompt_logprobs =
       nullptr;              // log-probabilities of the request's prompt
-  int64_t text_offset = 0;  // characters of the answer before tokens[0]; kept by the format
-  std::optional<ToolCallParser> tools;  // finds calls in the text; nullopt: all of it is content
-  bool started = false;  // a chunk of the choice has been written; kept by the format
+  int64_t text_offset = 0;  // characters of the answer before tokens[0]; updated by the format
+  // finds tool calls in the text; nullopt: all text is content
+  std::optional<ToolCallParser> tools;
+  bool started = false;  // a chunk of the choice has been written; set by the format
 };
 
 struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;
-  TimeUs ttft_us = 0;   // from the first request's arrival to its first token
-  TimeUs total_us = 0;  // to its end, as far as it is known
+  TimeUs ttft_us = 0;  // from the first request's arrival to the first token
+  // from the first request's arrival to the end, or as far as the end is known
+  TimeUs total_us = 0;
 };
 
-// The form of an answer on the wire: the only difference between the dialects. Used on one strand.
+// The form of an answer on the wire, in which alone the API dialects differ. Used on one strand.
 class AnswerFormat {
  public:
   virtual ~AnswerFormat() = default;
   // Makes the whole answer.
   virtual Json Answer(std::vector<ChoiceState>* choices, const Usage& usage) = 0;
-  // Appends the events of a stream for the content of `state`, which it clears.
+  // Appends the events of a stream for the content of `state`, and clears this content.
   virtual void AppendEvents(ChoiceState* state, const std::function<Usage()>& usage,
                             std::string* events) = 0;
-  // Appends the events behind the last choice's end.
+  // Appends the events that follow the end of the last choice.
   virtual void AppendEnd(const Usage& usage, std::string* events) = 0;
-  // Makes the head of a stream; server-sent events unless overridden.
+  // Makes the head of a stream. The default is that of server-sent events.
   virtual HttpResponse StreamHead() const;
-  // Makes the answer of a request that fails, and the end of a stream that does.
+  // Makes the answer of a request that fails; in a stream that fails, it comes last.
   virtual HttpResponse Failure(const Status& status) const;
   virtual std::string FailureEvents(const Status& status) const;
 };
 
-// The new part of a chat's answer: takes the text of `state`, and parts it into content and calls.
+// Takes the new text of a chat's answer out of `state` and splits it into content and tool calls.
 ToolCallParser::Piece TakePiece(ChoiceState* state);
 
 // One server-sent event; `name` may be empty.

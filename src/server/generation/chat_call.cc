@@ -22,8 +22,9 @@ void ReadChatLogprobs(FieldReader* reader, const ModelEntry& model, GenerateSpec
   if (logprobs) spec->num_logprobs = static_cast<int32_t>(top.value_or(0));
 }
 
-// Has calls found in the answer. A forced call constrains it; beside tools that may be called, a
-// schema is one of two forms of the answer.
+// Has tool calls found in the answer. If the model must call a tool, a grammar constrains the
+// answer to calls. If it may call one and a schema is given, the answer is either a call or a text
+// of this schema.
 void ReadTools(const ToolFields& tools, const ModelEntry& model, GenerationFields* fields) {
   if (!tools.active()) return;
   const ToolStyle style = model.tools.style;
@@ -95,7 +96,7 @@ void StartChatCall(ChatCall call, std::unique_ptr<AnswerFormat> format,
 }
 
 std::string ToolCallId(uint64_t seed, int32_t choice, int32_t call, ToolStyle style) {
-  // SplitMix64's finalizer, so that ids of one answer look unlike each other.
+  // SplitMix64's finalizer makes the ids of one answer look unlike each other.
   uint64_t x = seed + 0x9E3779B97F4A7C15u *
                           (static_cast<uint64_t>(choice) * 4096u + static_cast<uint64_t>(call) + 1);
   x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;

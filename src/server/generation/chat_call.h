@@ -12,23 +12,24 @@
 
 namespace skein {
 
-// A chat that has been read and tokenized. Only its answer's form and its receiver are missing.
+// A chat that has been read and tokenized. Only the format and the responder of its answer are
+// missing.
 struct ChatCall {
   GenerationCall::Spec spec;  // without format and responder
   ToolFields tools;
 };
 
-// Reads a body as /v1/chat/completions takes it; the other dialects' requests are turned into such
-// bodies. Errors name its fields. A `raw_prompt`, if not null, is the prompt as it stands, instead
-// of the rendered messages.
+// Reads a body in the form of /v1/chat/completions; requests of other dialects are turned into this
+// form first. Errors name the body's fields. If `raw_prompt` is not null, it is the prompt, and no
+// messages are rendered.
 Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body,
                               const std::string* raw_prompt = nullptr);
 
 void StartChatCall(ChatCall call, std::unique_ptr<AnswerFormat> format,
                    std::shared_ptr<Responder> responder);
 
-// Makes the id of a call of a tool: unique to the answer of that `seed`, the choice and the call.
-// Mistral's templates want nine characters.
+// Makes the id of a tool call from the answer's seed, the choice and the call's number, so that it
+// is unique. Mistral's templates need ids of nine characters.
 std::string ToolCallId(uint64_t seed, int32_t choice, int32_t call, ToolStyle style);
 
 }  // namespace skein

@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-// The field with the texts, and its name in errors.
+// The field that holds the texts, and its name in errors.
 struct ChoiceField {
   std::string name;
   const Json* texts = nullptr;  // null: none
@@ -41,9 +41,9 @@ bool IsWritten(const Tokenizer& tokenizer, const std::vector<TokenId>& ids,
   return bytes == text;
 }
 
-// The tokens whose text, behind other text, is exactly `text`; empty if the tokenizer has none.
-// Some tokenizers put a space before the beginning of a text, so a line break before it is tried,
-// too.
+// The tokens that, behind other text, spell exactly `text`; empty if the tokenizer has none. Some
+// tokenizers add a space before the first word of a text. Therefore the text is also encoded behind
+// a line break.
 std::vector<TokenId> TokensOf(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<TokenId> ids;
   if (!tokenizer.Encode(text, /*add_special_tokens=*/false, &ids).ok()) return {};
@@ -60,12 +60,12 @@ std::vector<TokenId> TokensOf(const Tokenizer& tokenizer, const std::string& tex
   return {};
 }
 
-// Appends an end token to each choice with which another one begins. The shorter answer then
-// differs from the beginning of the longer one.
+// Appends an end token to each choice that is the beginning of another choice. The shorter answer
+// then differs from the beginning of the longer one.
 bool EndThoseThatOthersBeginWith(const ModelEntry& model,
                                  std::vector<std::vector<TokenId>>* choices) {
   const std::vector<TokenId>& ends = model.defaults.eos_token_ids;
-  // A model with several end tokens ends its turns with the one of its tokenizer.
+  // A model with several end tokens ends its turns with its tokenizer's end token.
   const std::optional<TokenId> own = model.tokenizer->eos_id();
   const bool has_own = own && std::ranges::find(ends, *own) != ends.end();
   const std::vector<std::vector<TokenId>> plain = *choices;

@@ -9,10 +9,8 @@
 namespace skein {
 namespace {
 
-// The number of outputs in one turn on the strand. Other work of the connection (its bytes, its
-// end, the limit of its queue) waits at most for one turn, even if the engine runs ahead.
 constexpr size_t kLongAnswerEntries =
-    2048;  // tokens in an answer that take some milliseconds to write
+    2048;  // tokens of an answer that takes some milliseconds to write: a worker writes it
 
 }  // namespace
 
@@ -100,8 +98,8 @@ void GenerationCall::OnOutput(OutputMailbox::Item item, std::string* events) {
   if (!delta) return;
   if (delta->stopped_by_string) {
     model_->engine->CancelSample(part.id, delta->sample);
-    // The choice ends before the engine has ended it: its end is the time of this token, by
-    // difference.
+    // The choice ends here, before the engine has ended it. The time between the first token's and
+    // this token's receipt gives the time of its end.
     part.times.finished_us =
         std::max(part.times.finished_us,
                  part.times.first_token_us + item.received_us - part.first_received_us);
@@ -158,7 +156,7 @@ void GenerationCall::OnDelta(size_t prompt, ChoiceDelta delta, std::string* even
 void GenerationCall::WriteEvents(std::string events) {
   if (events.empty()) return;
   if (!streaming_) {
-    // The stream starts with its first content: until then a failure still gets its own HTTP
+    // The stream begins with its first content. A failure before that still gets its own HTTP
     // status.
     streaming_ = true;
     responder_->BeginStream(format_->StreamHead());
@@ -178,7 +176,7 @@ void GenerationCall::Complete(std::string* events) {
   responder_->PostWork([self = shared_from_this()] { self->SendAnswer(); });
 }
 
-// No other code touches the parts of the answer any more.
+// Other code no longer touches the parts of the answer.
 void GenerationCall::SendAnswer() {
   HttpResponse response;
   response.body = DumpJson(format_->Answer(&choices_, UsageNow()));

@@ -21,7 +21,7 @@ struct GenerationPrompt {
 };
 
 // One HTTP request that generates. It submits its prompts to the engine, turns outputs into an
-// answer or a stream, and cancels requests whose output is not read any more.
+// answer or a stream, and cancels requests whose output no client reads any more.
 //
 //   engine's thread --Put--> mailbox --Post--> strand: session -> format -> responder
 //
@@ -32,8 +32,8 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   struct Spec {
     const ModelEntry* model = nullptr;
     Metrics* metrics = nullptr;
-    // ServerContext::charge: called with the prompts' tokens at the start, with the answers' at the
-    // end, whichever end it is.
+    // ServerContext::charge: called with the number of prompt tokens at the start, and with the
+    // number of answer tokens at the end, however the request ends.
     std::function<void(int64_t num_tokens)> charge;
     std::shared_ptr<Responder> responder;
     GenerationFields fields;
@@ -43,12 +43,12 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   };
 
   explicit GenerationCall(Spec spec);
-  // Answers 400, 429 or 503 if the engine refuses one of the prompts; those before it are
-  // cancelled.
+  // Submits the prompts. If the engine refuses one, answers 400, 429 or 503 and cancels the prompts
+  // before it.
   void Start();
 
  private:
-  // One prompt: a request of the engine.
+  // One prompt, which is one request of the engine.
   struct Part {
     GenerationPrompt prompt;
     GenerationSession session;
@@ -85,13 +85,13 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   std::vector<Part> parts_;
   std::vector<ChoiceState> choices_;
   std::shared_ptr<OutputMailbox> mailbox_;
-  bool started_ = false;    // ids are known
+  bool started_ = false;    // the ids of the engine's requests are known
   bool streaming_ = false;  // the head of the stream has been sent
   bool finished_ = false;
 };
 
-// Makes a route's handler that starts a call. If `start` fails, the answer is `failure` of its
-// status; null: ErrorResponse.
+// Makes a route's handler that starts a call. If `start` fails, the handler answers with `failure`
+// of the status; with ErrorResponse if `failure` is null.
 Handler Starting(Status (*start)(const ServerContext&, const HttpRequest&,
                                  std::shared_ptr<Responder>),
                  HttpResponse (*failure)(const Status&) = nullptr);

@@ -50,7 +50,8 @@ void ReadSampling(FieldReader* reader, const ModelEntry& model, uint64_t seed,
   sampling->top_p =
       static_cast<float>(reader->NumberAbove("top_p", 0, 1).value_or(model.defaults.top_p));
   const int64_t top_k = reader->Int("top_k", -1, kInt32Max).value_or(model.defaults.top_k);
-  sampling->top_k = static_cast<int32_t>(std::max<int64_t>(top_k, 0));  // -1: all, as in vLLM
+  // -1: all tokens, as in vLLM
+  sampling->top_k = static_cast<int32_t>(std::max<int64_t>(top_k, 0));
   sampling->min_p = static_cast<float>(reader->Number("min_p", 0, 1).value_or(0));
   sampling->repetition_penalty =
       static_cast<float>(reader->Number("repetition_penalty", kMinRepetitionPenalty, 1000)
@@ -104,7 +105,7 @@ void ReadStops(FieldReader* reader, const ModelEntry& model, GenerationFields* f
   text.min_tokens = spec.min_tokens;
 }
 
-// The newer name wins if both are given.
+// The field of the answer's length. If both are given, the newer name counts.
 const char* LengthField(const FieldReader& reader) {
   return reader.Has("max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
 }
@@ -134,7 +135,7 @@ void ReadLengths(FieldReader* reader, const ModelEntry& model, GenerationFields*
       reader->RefuseValue("truncate_prompt_tokens", "-1 or at least 1", Json(0));
     }
     fields->truncate_prompt_tokens = static_cast<int32_t>(*keep);
-    // No prompt token fits beside such an answer.
+    // An answer of this length leaves no room for a prompt token.
     if (*keep < 0 && fields->max_tokens && *fields->max_tokens >= model.max_model_len) {
       reader->Refuse(name, fmt::format("{} must be below this model's context length, {}, beside "
                                        "truncate_prompt_tokens: -1, got {}",
@@ -192,11 +193,12 @@ void ReadNamedLogprobs(FieldReader* reader, const ModelEntry& model, GenerateSpe
         "logprob_token_ids",
         fmt::format("logprob_token_ids must be at most {} token ids, each once", kMaxLabels));
   }
-  // The caller replaces it if the request also sets the number of likely tokens.
+  // The request holds no number of likely tokens yet; ReadGenerationFields' caller sets it.
   if (!ids.empty()) spec->num_logprobs = 0;
 }
 
-// Reads the texts of which the answer is one, which alone decide where it ends.
+// Reads the constraint that the answer is one of several texts. These texts alone decide where the
+// answer ends.
 void ReadChoiceConstraint(FieldReader* reader, const ModelEntry& model, GenerationFields* fields) {
   GenerateSpec& spec = fields->request.generate();
   spec.choices = ReadChoices(reader, model);
@@ -213,7 +215,7 @@ void ReadChoiceConstraint(FieldReader* reader, const ModelEntry& model, Generati
   }
 }
 
-// Reads the constraint of the answer, if there is one: texts or a grammar.
+// Reads the constraint of the answer, if there is one: a list of texts or a grammar.
 void ReadConstraint(FieldReader* reader, const ModelEntry& model, GenerationFields* fields) {
   ReadChoiceConstraint(reader, model, fields);
   fields->constraint = ReadGrammarField(reader);
@@ -223,7 +225,7 @@ void ReadConstraint(FieldReader* reader, const ModelEntry& model, GenerationFiel
   }
 }
 
-// Refuses fields that change the answer: to ignore them would give a wrong one.
+// Refuses unsupported fields that would change the answer: without them the answer would be wrong.
 void RefuseUnsupported(FieldReader* reader) {
   for (const char* name : {"use_beam_search", "logits_processors", "functions"}) {
     const Json* value = reader->Find(name);

@@ -14,15 +14,16 @@
 
 namespace skein {
 
-// How calls of tools are found in an answer.
+// How tool calls are found in an answer.
 struct ToolParsing {
   ToolStyle style = ToolStyle::kHermes;
-  std::vector<std::string> names;  // of the functions
+  std::vector<std::string> names;  // of the functions that may be called
 };
 
 // The fields that completions and chat completions have in common.
 struct GenerationFields {
-  Request request;   // without the prompt; num_logprobs and a default max_tokens are not set yet
+  // without the prompt; num_logprobs and the default of max_tokens are not set yet
+  Request request;
   TextOptions text;  // without num_logprobs
   std::optional<int32_t> max_tokens;
   bool stream = false;
@@ -32,26 +33,26 @@ struct GenerationFields {
   std::optional<ToolParsing> tools;     // nullopt: the answer has no calls
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
-  // The number of last tokens to keep; -1: those that fit before the answer.
+  // The prompt keeps this number of last tokens; -1: as many as leave room for the answer.
   std::optional<int32_t> truncate_prompt_tokens;
-  // The number of likely tokens to show at each position of the prompt beside its own. `request`
-  // holds the part of it that the engine needs.
+  // The number of likely tokens to show at each position of the prompt, besides the prompt's own
+  // token. `request` tells the engine as much of this as it needs.
   std::optional<int32_t> prompt_logprobs;
 };
 
 // Reads the fields. Errors, and fields that need missing features, go to reader->status(). `seed`
-// is used if the request names none.
+// is used if the request has none.
 GenerationFields ReadGenerationFields(FieldReader* reader, const ModelEntry& model, uint64_t seed);
 
 // Compiles the constraint, if there is one. Errors go to reader->status().
 void Constrain(FieldReader* reader, const ModelEntry& model, GenerationFields* fields);
 
-// The number of tokens of the longest answer that a constraint of the request allows; 0: no
-// constraint.
+// The number of tokens of the longest answer that a constraint of the request allows; 0: there is
+// no constraint.
 int32_t LongestChoice(const Request& request);
 
-// The tokens that a prompt may have at most: EncodePrompt refuses longer ones unread. 0: any
-// number, since the request wants it cut.
+// The most tokens that a prompt may have: EncodePrompt refuses longer ones before it encodes them.
+// 0: no limit, since the request wants its prompt truncated.
 size_t MaxPromptTokens(const ModelEntry& model, const GenerationFields& fields);
 
 // Truncates the prompt as requested, then checks that it leaves room for an answer. `param` names

@@ -8,8 +8,8 @@
 namespace skein {
 namespace {
 
-// Enough for a character that began in the prompt. It also keeps answers apart from the rule that
-// drops spaces at the very beginning of a text.
+// Enough tokens for a character that began in the prompt. They also keep the first word of an
+// answer from losing its space, as it would at the beginning of a text.
 constexpr size_t kContextTokens = 6;
 
 bool Contains(const std::vector<TokenId>& ids, TokenId id) {
@@ -35,12 +35,12 @@ GenerationSession::GenerationSession(const Tokenizer* tokenizer, TextOptions opt
 
 void GenerationSession::AddText(std::string piece, Sample* sample, ChoiceDelta* delta) const {
   if (!piece.empty() && !sample->prompt_rest.empty()) {
-    // The decoder had held back the prompt's last bytes. If they now come out changed, the answer
-    // has completed their character, which belongs to the answer.
+    // The decoder had held back the prompt's last bytes. If they come out changed now, the answer
+    // has completed the character that they began. The whole character then belongs to the answer.
     if (piece.starts_with(sample->prompt_rest)) piece.erase(0, sample->prompt_rest.size());
     sample->prompt_rest.clear();
   }
-  // A stop string may begin before that token but not end there.
+  // A stop string may begin within the first min_tokens tokens, but must end after them.
   const bool may_end = options_.min_tokens == 0 || sample->num_tokens > options_.min_tokens;
   delta->text += sample->matcher.Push(piece, may_end);
   if (const auto index = sample->matcher.matched()) {

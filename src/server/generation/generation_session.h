@@ -17,42 +17,45 @@ namespace skein {
 // The options that turn the tokens of an answer into text.
 struct TextOptions {
   StopPatterns stop;
-  std::vector<TokenId> stop_token_ids;  // set by the client: reported as stop_reason
-  std::vector<TokenId> eos_token_ids;   // the model's own; end the text without a stop_reason
+  std::vector<TokenId> stop_token_ids;  // set by the client; reported as stop_reason
+  std::vector<TokenId> eos_token_ids;   // of the model; they end the text without a stop_reason
   bool include_stop_str = false;  // the text includes a stop string, and the text of a stop token
   bool skip_special_tokens = true;
-  int32_t min_tokens = 0;  // no stop string ends within this many tokens
+  int32_t min_tokens = 0;  // no stop string may end within this many tokens
 };
 
-// The reason for which a choice ended, beside its length: none to report, a stop string, or a stop
+// Besides the length, the reason for the end of a choice: none to report, a stop string, or a stop
 // token.
 using StopReason = std::variant<std::monostate, std::string, TokenId>;
 
-// The addition of one output to one choice.
+// The text and tokens that one output adds to one choice.
 struct ChoiceDelta {
   int32_t sample = 0;
-  std::string text;                 // whole characters
-  std::vector<OutputToken> tokens;  // may run ahead of the text
+  std::string text;                 // only whole characters
+  std::vector<OutputToken> tokens;  // may be ahead of the text
   std::optional<FinishReason> finish;
   StopReason stop_reason;
-  Status status;                   // not ok exactly with FinishReason::kError
-  bool stopped_by_string = false;  // the engine still runs: end it with Engine::CancelSample
+  Status status;  // not ok exactly with FinishReason::kError
+  // the engine still runs: the caller ends it with Engine::CancelSample
+  bool stopped_by_string = false;
 };
 
-// Turns the engine's outputs of one request into the text of its choices: whole characters only,
-// stop strings found and cut, stop tokens hidden. Independent of HTTP. One thread.
+// Turns the engine's outputs for one request into the texts of its choices. The texts hold only
+// whole characters; stop strings are found and cut, stop tokens hidden. Knows nothing of HTTP. One
+// thread.
 class GenerationSession {
  public:
-  // `tokenizer` must outlive the session. The end of `prompt` is the context of the first tokens,
-  // so that a first word keeps its space.
+  // `tokenizer` must outlive the session. The end of `prompt` is decoded before the answer's first
+  // tokens, so that a first word keeps its space.
   GenerationSession(const Tokenizer* tokenizer, TextOptions options, int32_t num_samples,
                     std::span<const TokenId> prompt);
 
-  // Returns the delta of this output; nullopt once the choice has finished (late outputs after a
+  // Returns what this output adds; nullopt once the choice has finished (outputs may come after
   // CancelSample).
   std::optional<ChoiceDelta> Consume(RequestOutput output);
 
-  // Whether all choices have finished. The engine may still report the end of stopped ones.
+  // Whether all choices have finished. The engine may still report the end of choices that were
+  // stopped.
   bool done() const { return num_unfinished_ == 0; }
   int32_t completion_tokens() const { return completion_tokens_; }  // sum over all choices
   int32_t longest_choice_tokens() const;
@@ -64,7 +67,7 @@ class GenerationSession {
     StopMatcher matcher;
     std::string prompt_rest;  // text of the prompt that the decoder holds back
     int32_t num_tokens = 0;
-    std::optional<TokenId> stop_token;  // the token of stop_token_ids that came
+    std::optional<TokenId> stop_token;  // the token of stop_token_ids that ended the choice
     bool finished = false;
   };
 

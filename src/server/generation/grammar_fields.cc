@@ -14,13 +14,13 @@ namespace {
 
 constexpr char kFormats[] = "text, json_object, json_schema or structural_tag";
 
-// A value of `object` that is neither absent nor null nor false.
+// A member of `object`; null if it is absent, null or false.
 const Json* Given(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found == object.end() || found->is_null() || *found == false ? nullptr : &*found;
 }
 
-// The members by which vLLM's two spellings name a constraint.
+// The members that name a constraint, in each of vLLM's two spellings.
 struct Spelling {
   const char* json;
   const char* json_object;
@@ -32,13 +32,13 @@ constexpr Spelling kStructured = {"json", "json_object", "regex", "grammar", "st
 constexpr Spelling kGuided = {"guided_json", "guided_json_object", "guided_regex", "guided_grammar",
                               "guided_structural_tag"};
 
-// Grammars with "::=" are GBNF's; others are Lark's.
+// Texts with "::=" are grammars in GBNF, others are in Lark's form.
 GrammarSource RulesSource(const std::string& text) {
   const bool is_ebnf = text.find("::=") != text.npos;
   return {is_ebnf ? GrammarKind::kEbnf : GrammarKind::kLark, text};
 }
 
-// Reads a schema that may be the text of one.
+// Reads a JSON schema, which may be given as text.
 std::optional<GrammarSource> ReadSchema(FieldReader* reader, const std::string& name,
                                         const Json& value) {
   std::optional<Json> schema = value;
@@ -66,7 +66,7 @@ std::optional<GrammarSource> ReadText(FieldReader* reader, const std::string& na
   return GrammarSource{kind, value.get_ref<const std::string&>()};
 }
 
-// Keeps the constraint of the field `name`; a second one is an error.
+// Stores the constraint of the field `name`. A second constraint is an error.
 void Take(FieldReader* reader, std::string name, std::optional<GrammarSource> source,
           GrammarField* field) {
   if (!source) return;
@@ -77,7 +77,7 @@ void Take(FieldReader* reader, std::string name, std::optional<GrammarSource> so
   *field = {std::move(name), *std::move(source)};
 }
 
-// Reads the members of `object`, which are named `prefix` + name in errors.
+// Reads the constraint that the members of `object` give. Errors name a member `prefix` + name.
 void ReadMembers(FieldReader* reader, const Json& object, const std::string& prefix,
                  const Spelling& spelling, GrammarField* field) {
   if (const Json* json = Given(object, spelling.json)) {

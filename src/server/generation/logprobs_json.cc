@@ -14,7 +14,7 @@
 namespace skein {
 namespace {
 
-// JSON has no infinity: an impossible token gets this log-probability, as in vLLM.
+// The log-probability of an impossible token, as in vLLM: JSON has no infinity.
 constexpr double kLogprobMin = -9999.0;
 
 double Finite(float logprob) { return std::isfinite(logprob) ? logprob : kLogprobMin; }
@@ -39,7 +39,7 @@ std::span<const TokenLogprob> First(const std::vector<TokenLogprob>& entries, in
   return std::span(entries).first(std::min(entries.size(), static_cast<size_t>(count)));
 }
 
-// Adds a member without a search for its name. REQUIRES: the object has no such member.
+// Appends a member without searching for its name. REQUIRES: the object has no member of this name.
 void Append(std::string name, Json value, Json* object) {
   object->get_ref<Json::object_t&>().emplace_back(std::move(name), std::move(value));
 }
@@ -52,7 +52,7 @@ Json TopOfCompletion(const Tokenizer& tokenizer, const TokenLogprob& chosen,
   const auto add = [&](const TokenLogprob& entry) {
     const std::string bytes = tokenizer.TokenBytes(entry.token);
     std::string name = CompletionSpelling(bytes, entry.token, as_ids);
-    if (!names.insert(name).second) return;  // the likelier token is kept
+    if (!names.insert(name).second) return;  // the likelier token of the same name is kept
     Append(std::move(name), Finite(entry.logprob), &json);
   };
   for (const TokenLogprob& entry : top) add(entry);
@@ -61,14 +61,14 @@ Json TopOfCompletion(const Tokenizer& tokenizer, const TokenLogprob& chosen,
   return json;
 }
 
-// Appends the tokens of the prompt. An offset is the begin of a token's text in the prompt's. A
-// special token has no text there, unless the text spells it out.
+// Appends the tokens of the prompt. An offset is the position of a token's text in the prompt's
+// text. A special token has no text there unless the prompt's text spells it out.
 void AppendPrompt(const Tokenizer& tokenizer, const EchoedPrompt& prompt, int32_t num_top,
                   bool as_ids, int64_t text_offset, Json* json) {
   const auto stream = tokenizer.NewTextStream(/*skip_special_tokens=*/true);
   auto next = prompt.logprobs.begin();
   std::string piece;
-  size_t at = 0;  // position in the bytes of the prompt's text
+  size_t at = 0;  // byte position in the prompt's text
   for (size_t i = 0; i < prompt.ids.size(); ++i) {
     const TokenId id = prompt.ids[i];
     (*json)["text_offset"].push_back(text_offset);

@@ -11,25 +11,25 @@
 
 namespace skein {
 
-// A prompt that an answer repeats.
+// A prompt that its answer repeats.
 struct EchoedPrompt {
   std::span<const TokenId> ids;
-  std::span<const PromptLogprob> logprobs;  // for some of its positions, ascending
+  std::span<const PromptLogprob> logprobs;  // for some positions of the prompt, ascending
   std::string_view text;
 };
 
-// Makes {tokens, token_logprobs, top_logprobs, text_offset} of completions: first for `prompt`
-// (unless null; null where it has no log-probability), then for `tokens`. At most num_top likely
-// tokens are named beside each token itself and those that the request named. `*text_offset` counts
-// characters and moves behind these tokens; with skip_special_tokens the text omits special tokens.
-// A token that is no whole character is spelt "bytes:\xe2\x82"; with as_ids every token is spelt
-// "token_id:N".
+// Makes {tokens, token_logprobs, top_logprobs, text_offset} of completions, for `prompt` (unless it
+// is null) and then for `tokens`. Positions of the prompt without a log-probability get null.
+// Besides each token itself and tokens that the request named, at most num_top likely tokens are
+// listed. `*text_offset` counts characters; it is moved behind these tokens. With
+// skip_special_tokens, special tokens have no text. A token that is no whole character is spelt
+// "bytes:\xe2\x82"; with as_ids every token is spelt "token_id:N".
 Json CompletionLogprobs(const Tokenizer& tokenizer, const EchoedPrompt* prompt,
                         const std::vector<OutputToken>& tokens, int32_t num_top, bool as_ids,
                         bool skip_special_tokens, int64_t* text_offset);
 
-// Makes [null | {"id": {logprob, rank, decoded_token}}] for a prompt of num_tokens: its own token
-// first, then at most num_top likely ones.
+// Makes [null | {"id": {logprob, rank, decoded_token}}] for a prompt of num_tokens tokens. Each
+// entry lists the prompt's own token first, then at most num_top likely ones.
 Json PromptLogprobsJson(const Tokenizer& tokenizer, size_t num_tokens,
                         std::span<const PromptLogprob> logprobs, int32_t num_top);
 

@@ -9,7 +9,7 @@
 
 namespace skein {
 
-// The part that OpenAI's completions and chat completions share: choices beside each other, in
+// The common part of OpenAI's completions and chat completions: a list of choices; streams are
 // chunks that end with [DONE].
 class OpenAiFormat : public AnswerFormat {
  public:
@@ -21,13 +21,13 @@ class OpenAiFormat : public AnswerFormat {
   void AppendEnd(const Usage& usage, std::string* events) override;
 
  protected:
-  // The answer's `object`.
+  // The value of the answer's member `object`.
   virtual const char* ObjectName(bool chunk) const = 0;
-  // Makes the whole choice.
+  // Makes the JSON of a complete choice.
   virtual Json Choice(ChoiceState* state) const = 0;
-  // Appends the choice objects of the chunks for the content of `state`; none if it is empty.
+  // Appends the choices of the chunks for the content of `state`; none if there is no content.
   virtual void AppendChunks(ChoiceState* state, std::vector<Json>* chunks) const = 0;
-  // Adds members beside the choices of a whole answer.
+  // Adds members to a whole answer, besides its choices.
   virtual void Decorate(const std::vector<ChoiceState>&, Json*) const {}
 
  private:

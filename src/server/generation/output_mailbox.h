@@ -14,11 +14,13 @@
 
 namespace skein {
 
-// A strand handles so many outputs before it lets others run.
+// The most outputs that a strand handles before other work of its connection runs. The engine may
+// produce outputs faster.
 inline constexpr size_t kOutputsPerTurn = 256;
 
 // Carries outputs from the engine's thread to the strand that reads them: the engine appends and
-// never waits for a reader. Bounded by the requests' own token budgets. Thread-safe.
+// never waits for the reader. Its size is bounded by the token budgets of the requests.
+// Thread-safe.
 class OutputMailbox {
  public:
   struct Item {
@@ -27,8 +29,7 @@ class OutputMailbox {
     TimeUs received_us = 0;
   };
 
-  // `wake` is called when the mailbox was empty before a Put, on the thread of Put and outside of
-  // any lock.
+  // `wake` is called by a Put into an empty mailbox, on the thread of Put and without a lock.
   explicit OutputMailbox(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   void Put(size_t prompt, RequestOutput output) {
@@ -42,8 +43,8 @@ class OutputMailbox {
     }
     if (wake) wake();
   }
-  // Takes the oldest outputs, at most `max`. *more tells that others are left: `wake` is not called
-  // for those, and the reader must call again.
+  // Takes the oldest outputs, at most `max`. Sets *more if others are left. Then `wake` is not
+  // called, and the reader must call Take again.
   std::vector<Item> Take(size_t max, bool* more) {
     std::lock_guard lock(mutex_);
     const auto count = static_cast<std::ptrdiff_t>(std::min(max, items_.size()));
@@ -53,9 +54,9 @@ class OutputMailbox {
     *more = !items_.empty();
     return taken;
   }
-  // Later outputs are dropped; wake is released.
+  // Drops all later outputs and releases `wake`.
   void Close() {
-    std::function<void()> wake;  // destroyed after the lock: it may own its caller
+    std::function<void()> wake;  // destroyed after the lock is released: it may own the caller
     std::lock_guard lock(mutex_);
     wake.swap(wake_);
     items_.clear();

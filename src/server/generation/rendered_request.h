@@ -9,8 +9,8 @@
 
 namespace skein {
 
-// A request as the routes .../render tell of it, in vLLM's form: the prompt's token ids and how the
-// answer would be sampled. Gateways choose a replica by these ids.
+// A request as the routes .../render describe it, in vLLM's form: the prompt's token ids and the
+// sampling parameters. Gateways choose a replica by these ids.
 Json RenderedRequest(const ModelEntry& model, const GenerationFields& fields,
                      std::span<const TokenId> ids, std::string id);
 

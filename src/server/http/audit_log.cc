@@ -15,7 +15,7 @@
 namespace skein {
 namespace {
 
-// ISO 8601, UTC, milliseconds.
+// The time now in ISO 8601, UTC, with milliseconds.
 std::string TimeOfDay() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();

@@ -6,12 +6,13 @@
 
 namespace skein {
 
-// The bytes that the bodies of all connections may hold together. Thread-safe.
+// The limit on the bytes that the bodies of all connections hold together. Thread-safe.
 class BodyBudget {
  public:
   explicit BodyBudget(size_t bytes) : left_(bytes) {}
 
-  // The bytes that one body has taken; gives them back at its end. The budget must outlive it.
+  // The bytes that one body has taken. The destructor gives them back. The budget must outlive the
+  // share.
   class Share {
    public:
     explicit Share(BodyBudget* budget) : budget_(budget) {}
@@ -19,7 +20,7 @@ class BodyBudget {
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;
 
-    // Grows to `bytes`; false, without an effect, if the budget does not have them.
+    // Grows to `bytes`. Returns false, without an effect, if the budget has not enough bytes left.
     bool GrowTo(size_t bytes) {
       if (bytes <= taken_) return true;
       const size_t more = bytes - taken_;

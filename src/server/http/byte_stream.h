@@ -28,8 +28,8 @@ class ByteStream {
   virtual const Strand& strand() const = 0;
 };
 
-// `socket` must run on `strand`. A null `tls` means plain TCP; the stream keeps what it
-// needs of another.
+// `socket` must run on `strand`. A null `tls` means plain TCP. The stream keeps alive what it needs
+// of `tls`.
 std::unique_ptr<ByteStream> MakeByteStream(boost::asio::ip::tcp::socket socket, Strand strand,
                                            boost::asio::ssl::context* tls);
 

@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-// Without the port, and without the brackets of an IPv6 address.
+// The host without its port, and without the brackets of an IPv6 address.
 std::string_view NameOf(std::string_view host) {
   if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
   return host.substr(0, host.find(':'));
@@ -20,7 +20,7 @@ bool IsLoopback(std::string_view name) {
       EqualsIgnoreCase(name.substr(name.size() - kSuffix.size()), kSuffix)) {
     return true;
   }
-  // An address of 127.0.0.0/8, not a name that begins like one.
+  // Digits and dots only: a name may begin with "127.", too.
   return name.starts_with("127.") &&
          std::ranges::all_of(name, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
 }
@@ -53,9 +53,9 @@ HttpResponse Forbid(const std::string& message) {
 bool HostIsAllowed(const ServerConfig& config, std::string_view host) {
   const std::string_view name = NameOf(host);
   if (config.allowed_hosts.empty()) {
-    // A key protects as well, and an address that is not of the loopback has many names.
+    // A key protects as well as the check of Host. An address outside the loopback has many names.
     if (!config.api_keys.empty() || !IsLoopback(config.host)) return true;
-    return host.empty() || IsLoopback(name);  // HTTP/1.0 may lack Host; browsers never do
+    return host.empty() || IsLoopback(name);  // HTTP/1.0 may lack Host; browsers always send it
   }
   return std::ranges::any_of(config.allowed_hosts, [&](const std::string& allowed) {
     return allowed == "*" || EqualsIgnoreCase(NameOf(allowed), name);

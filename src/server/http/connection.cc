@@ -18,15 +18,17 @@ namespace http = boost::beast::http;
 using boost::system::error_code;
 
 constexpr int64_t kLingerTimeoutUs = 2'000'000;
-constexpr int64_t kReserveTimeoutUs = 2'000'000;  // to the end of the head
+constexpr int64_t kReserveTimeoutUs = 2'000'000;  // from the first byte to the end of the head
 constexpr size_t kRequestIdBytesMax = 128;
-constexpr size_t kFreeBodyBytes = 64 << 10;  // of each body; the budget pays for longer ones
+// free bytes of each body; the shared budget is charged for more
+constexpr size_t kFreeBodyBytes = 64 << 10;
 
-// The path of a request target, without query, percent-decoded.
+// The path of a request target: without the query, percent-decoded.
 std::string PathOf(std::string_view target) {
   target = target.substr(0, target.find('?'));
   if (const size_t scheme = target.find("://"); !target.starts_with('/') && scheme != target.npos) {
-    const size_t path = target.find('/', scheme + 3);  // behind the host in a proxy's form
+    // a proxy's form has the host before the path
+    const size_t path = target.find('/', scheme + 3);
     target = path != target.npos ? target.substr(path) : "/";
   }
   return PercentDecoded(target);
@@ -40,8 +42,8 @@ std::string HexSize(size_t size) {
 
 }  // namespace
 
-// The responder of one request. Calls reach the connection only while it still answers this
-// request.
+// The responder of one request. Its calls reach the connection only until the request has been
+// answered.
 class Connection::Exchange final : public Responder,
                                    public std::enable_shared_from_this<Connection::Exchange> {
  public:
@@ -80,14 +82,14 @@ class Connection::Exchange final : public Responder,
     });
   }
 
-  // The members below run on the strand.
+  // The functions below run on the strand.
   void Hold(std::shared_ptr<void> token) { token_ = std::move(token); }
   void Abort(AbortReason reason) {
     if (aborted_ == AbortReason::kPeerGone || done_) return;
     aborted_ = reason;
     auto callback = on_abort_;
     if (reason != AbortReason::kShutdown) {
-      aborted_ = AbortReason::kPeerGone;  // for later calls of OnAbort
+      aborted_ = AbortReason::kPeerGone;  // for callbacks that are set later
       on_abort_ = nullptr;
       token_.reset();
     }
@@ -128,7 +130,7 @@ Connection::Connection(std::unique_ptr<ByteStream> stream, std::string address,
 
 void Connection::Post(std::function<void()> task) {
   boost::asio::post(stream_->strand(), [this, self = shared_from_this(), task = std::move(task)] {
-    // A failed allocation ends this connection, not the process.
+    // Failed memory allocation ends this connection alone, not the process.
     try {
       task();
     } catch (const std::bad_alloc&) {
@@ -193,7 +195,7 @@ void Connection::OnRead(error_code error, size_t num_bytes) {
   reading_ = false;
   if (state_ == State::kClosed) return;
   if (error) return Close();
-  // A failed allocation, most likely for the body, ends this request alone.
+  // Failed memory allocation, most likely for the body, ends this request alone.
   try {
     TakeBytes(num_bytes);
   } catch (const std::bad_alloc&) {
@@ -231,7 +233,7 @@ void Connection::Parse() {
     message_started_ = true;
     idle_since_us_.store(0, std::memory_order_relaxed);
   }
-  // The deadline counts from the first byte: a trickle does not move it.
+  // The deadline counts from the first byte. Later bytes do not extend it.
   if (starts && !reserve_) SetReadDeadline(config_->header_timeout_us);
   if (!parser_->is_header_done()) {
     const size_t head_bytes = FindHead();
@@ -240,10 +242,10 @@ void Connection::Parse() {
   while (buffer_.size() > 0 && !parser_->is_done()) {
     if (!PutBytes(buffer_.size())) break;
   }
-  if (state_ != State::kReading) return;  // refused
+  if (state_ != State::kReading) return;  // the request was refused
   if (parser_->is_done()) return Dispatch();
-  // The parser takes all bytes of a body at once and bounds the head itself. The bytes left here
-  // belong to the header of a chunk or to the trailers, whose end it awaits.
+  // The parser takes all available bytes of a body and limits the size of the head itself. Bytes
+  // that it leaves belong to the header of a chunk or to the trailers, whose end has not come yet.
   if (buffer_.size() > config_->max_header_bytes) {
     Refuse(ErrorResponse(431,
                          "a chunk's header, or the trailers, exceed " +
@@ -316,7 +318,8 @@ bool Connection::OnHead() {
     Refuse(std::move(response));
     return false;
   }
-  // A request that is here as a whole is refused, if at all, as any other: its connection goes on.
+  // A request that has been received as a whole is refused later, in the usual way: its connection
+  // stays open.
   const auto body_bytes = parser_->content_length();
   if (parser_->is_done() || (body_bytes && buffer_.size() >= *body_bytes)) return true;
   if (auto refusal = owner_->RefuseHead(*request_)) {
@@ -413,9 +416,9 @@ void Connection::SendHead(const HttpResponse& response, std::optional<size_t> bo
 }
 
 void Connection::SendPiece(const std::string& bytes) {
-  if (bytes.empty() || head_only_) return;  // an empty chunk would end the body
-  // Counts neither the current write, which has its own time limit, nor the first piece behind it:
-  // a single long event therefore never ends a stream.
+  if (bytes.empty() || head_only_) return;  // an empty chunk would end the answer
+  // The limit counts neither the bytes being written, which have their own time limit, nor the
+  // first piece after them. A single long event therefore never ends a stream.
   if (pending_.bytes.size() > pending_.first_piece_end + config_->max_stream_queue_bytes) {
     AbortExchange(AbortReason::kSlowReader);
     return Close();
@@ -450,8 +453,8 @@ void Connection::Flush() {
                           [this, self = shared_from_this()](error_code error, size_t num_bytes) {
                             OnWritten(error, num_bytes);
                           });
-  // The timer starts after the write, which may send the bytes at once: the peer need not wait for
-  // the timer.
+  // The timer starts after the write. The write may send the bytes at once, and the peer then gets
+  // them earlier.
   write_timer_.expires_after(std::chrono::microseconds(config_->write_timeout_us));
   write_timer_.async_wait([this, self = shared_from_this()](error_code error) {
     if (!error && writing_.active) Close();
@@ -509,7 +512,7 @@ void Connection::SetReadDeadline(int64_t timeout_us) {
   }
   read_timer_.expires_after(std::chrono::microseconds(timeout_us));
   read_timer_.async_wait([this, self = shared_from_this()](error_code error) {
-    // A move of the deadline does not cancel a wait that had already ended.
+    // A wait that had already ended is not cancelled when the deadline moves.
     if (!error && read_timer_.expiry() <= std::chrono::steady_clock::now()) OnReadDeadline();
   });
 }

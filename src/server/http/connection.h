@@ -19,15 +19,15 @@ namespace skein {
 
 class Connection;
 
-// The server as a connection sees it. Called on the connection's strand; must not block.
+// The part of the server that a connection calls, on the connection's strand. Must not block.
 class ConnectionOwner {
  public:
   virtual ~ConnectionOwner() = default;
   // Handles a complete request. The returned object is released when the answer has been sent or
-  // given up.
+  // the connection has given up.
   virtual std::shared_ptr<void> OnRequest(std::shared_ptr<const HttpRequest> request,
                                           std::shared_ptr<Responder> responder) = 0;
-  // Looks at a request's head, before its body is complete: a refusal ends the connection.
+  // Checks a request's head before its body is complete. A refusal ends the connection.
   virtual std::optional<HttpResponse> RefuseHead(const HttpRequest& head) = 0;
   virtual BodyBudget* body_budget() = 0;
   // Returns header lines ("name: value\r\n") for every answer to this request, refusals included.
@@ -44,9 +44,10 @@ class ConnectionOwner {
 //                   |           |
 //                   +-----------+-> lingering -> closed  refused, or "Connection: close"
 //
-// A read is always pending, also while a request is answered. So a closed peer is noticed at once,
-// and bytes that a client sends ahead are kept (up to a limit). Lingering discards further bytes of
-// the peer, so that it reads the answer instead of a reset.
+// A read is always pending, even while a request is answered. Therefore a peer that closes is
+// noticed at once, and bytes that a client sends early are kept (up to a limit). In the state
+// `lingering`, further bytes of the peer are discarded, so that the peer reads the answer and not a
+// reset.
 // Thread rule: the strand of the stream owns all state; the public members post to it.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -55,10 +56,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
              ConnectionOwner* owner);
 
   void Start();
-  // Before Start: the connection may not ask for work, and ends with its first answer.
+  // Call before Start: the connection takes one of the reserved places. It may not ask for work and
+  // closes after its first answer.
   void TakeFromReserve();
-  // Since when it has neither answered nor received a request, on a steady clock; 0: it does. Any
-  // thread.
+  // The time since which the connection has been idle, on a steady clock; 0: it is receiving or
+  // answering a request. Any thread.
   int64_t idle_since_us() const { return idle_since_us_.load(std::memory_order_relaxed); }
   // Asks the running request to end with an error; an idle connection closes.
   void BeginShutdown();
@@ -74,19 +76,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Post(std::function<void()> task);
   void Read();
   void OnRead(boost::system::error_code error, size_t num_bytes);
-  void TakeBytes(size_t num_bytes);  // of chunk_
+  void TakeBytes(size_t num_bytes);  // moves bytes out of chunk_
   void StartMessage();
   void Parse();
-  // The bytes of the head, which the parser gets as a whole and only if it is unambiguous: trailers
-  // then never count as its fields. 0: more of it is awaited, or it has been refused.
+  // The number of bytes of the head, once it is complete. The parser gets only a whole, unambiguous
+  // head, so that trailers never count as its fields. 0: more bytes are awaited, or the head has
+  // been refused.
   size_t FindHead();
-  bool PutBytes(size_t num_bytes);  // false: the parser takes no more, or the request is refused
-  bool OnHead();                    // false: refused
+  // false: the parser takes no more bytes, or the request was refused
+  bool PutBytes(size_t num_bytes);
+  bool OnHead();  // false: the request was refused
   bool ChargeBody();
-  // The request of `message` without its body.
+  // Makes the request of `message`, without its body.
   std::shared_ptr<HttpRequest> Head(const Parser::value_type& message);
   void Dispatch();
-  void Refuse(HttpResponse response);  // answers without the owner; closes
+  void Refuse(HttpResponse response);  // answers without asking the owner; closes
   void SendWhole(const HttpResponse& response);
   void SendHead(const HttpResponse& response, std::optional<size_t> body_bytes);
   void SendPiece(const std::string& bytes);
@@ -101,16 +105,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   struct Waiting {
     std::string bytes;
-    size_t first_piece_end = 0;  // of a stream's first piece in `bytes`; 0: none
+    size_t first_piece_end = 0;  // end, in `bytes`, of a stream's first piece; 0: none
   };
   struct Writing {
-    std::string bytes;  // [0, sent) is sent
+    std::string bytes;  // the bytes [0, sent) have been sent
     size_t sent = 0;
     bool active = false;
   };
 
   std::unique_ptr<ByteStream> stream_;
-  const std::string address_;  // of the peer
+  const std::string address_;  // of the peer, without its port
   const ServerConfig* config_;
   ConnectionOwner* owner_;
   State state_ = State::kHandshake;
@@ -121,19 +125,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool reserve_ = false;
   bool reading_ = false;
   std::array<char, 16384> chunk_;
-  boost::beast::flat_buffer buffer_;  // received, not yet parsed
+  boost::beast::flat_buffer buffer_;  // bytes received, not parsed yet
   std::optional<Parser> parser_;
   bool message_started_ = false;
-  std::shared_ptr<HttpRequest> request_;  // being received, from its head on; the body comes last
+  std::shared_ptr<HttpRequest> request_;  // made from the head; its body is set last
   bool keep_alive_ = true;
-  bool head_only_ = false;  // HEAD: the answer has no body
+  bool head_only_ = false;  // the request is HEAD: its answer has no body
   bool http10_ = false;
 
   std::shared_ptr<Exchange> exchange_;
   std::string common_headers_;
   bool answer_complete_ = false;
   bool close_when_idle_ = false;
-  Waiting pending_;  // waits for the end of writing_
+  Waiting pending_;  // sent after writing_
   Writing writing_;
 };
 

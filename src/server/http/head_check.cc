@@ -9,7 +9,7 @@ namespace skein {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
-constexpr size_t kLengthDigitsMax = 18;  // below 2^63
+constexpr size_t kLengthDigitsMax = 18;  // keeps a length below 2^63
 
 struct HeadFields {
   std::string_view transfer_encoding, content_length, host;
@@ -35,7 +35,8 @@ bool IsNumber(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// A name, an address or an address in brackets, and perhaps a port. No user, no path, no list.
+// A host name, an address or an address in brackets, with or without a port. No user, no path, no
+// list.
 bool IsHost(std::string_view text) {
   return std::ranges::all_of(text, [](char c) {
     return IsAlphanumeric(c) ||

@@ -15,15 +15,16 @@ namespace skein {
 struct HttpRequest {
   std::string method;
   std::string path;   // percent-decoded, without the query
-  std::string query;  // behind the question mark, as it came
+  std::string query;  // after the question mark, not decoded
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
-  std::string request_id;                         // the client's x-request-id, else generated
-  std::string address;                            // of the peer, without its port
-  bool from_reserve = false;                      // its connection may not ask for work
-  std::shared_ptr<BodyBudget::Share> body_share;  // what `body` takes of the budget; null: nothing
+  std::string request_id;     // x-request-id of the client, or a generated id
+  std::string address;        // of the client, without its port
+  bool from_reserve = false;  // the connection's place is a reserved one: no work
+  // the bytes that `body` takes of the budget; null: none
+  std::shared_ptr<BodyBudget::Share> body_share;
 
-  // The first header of this name, compared without case; empty if none.
+  // The first header of this name, compared without case; empty if there is none.
   std::string_view Header(std::string_view name) const;
   // The first value of `name` in the query, percent-decoded; nullopt if there is none.
   std::optional<std::string> Parameter(std::string_view name) const;
@@ -42,31 +43,32 @@ enum class AbortReason {
   kShutdown,    // the server ends: an error must be answered soon
 };
 
-// The receiver of the answer to one request: either one Send, or BeginStream, any number of Write,
-// and End.
+// Receives the answer to one request: either one Send, or BeginStream, any number of Write, and
+// End.
 // Thread rule: every member may be called from any thread; calls after the end of the connection
 // have no effect. Callbacks run on the connection's strand, one at a time.
 class Responder {
  public:
   virtual ~Responder() = default;
   virtual void Send(HttpResponse response) = 0;
-  // Sends the head. The body follows in pieces; each is sent as soon as the peer takes it.
+  // Sends the head of an answer. The body follows in pieces; each is sent as soon as the peer
+  // accepts it.
   virtual void BeginStream(HttpResponse head) = 0;
   virtual void Write(std::string bytes) = 0;
   virtual void End() = 0;
   // `callback` runs when the request should end early, or at once if that has happened already.
-  // After kShutdown an answer is still expected, and kPeerGone may follow. Not called once the
-  // answer is complete.
+  // After kShutdown an answer is still expected, and kPeerGone may follow. The callback does not
+  // run once the answer is complete.
   virtual void OnAbort(std::function<void(AbortReason)> callback) = 0;
   virtual void Post(std::function<void()> task) = 0;
-  // Runs `task` on another thread than the callbacks, if it would delay other connections.
+  // Runs `task`, which would delay other connections, on a thread that runs no callbacks.
   virtual void PostWork(std::function<void()> task) = 0;
 };
 
-// `text` with each %XX as its byte.
+// `text` with each %XX replaced by its byte.
 std::string PercentDecoded(std::string_view text);
 
-// Compares without case.
+// Compares two texts without regard to case.
 bool EqualsIgnoreCase(std::string_view a, std::string_view b);
 
 }  // namespace skein

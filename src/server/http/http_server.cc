@@ -44,19 +44,19 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// The wait after running out of file descriptors: open connections must close first.
+// The wait after file descriptors ran out: open connections must close first.
 constexpr std::chrono::milliseconds kAcceptRetryDelay(50);
-// Bodies up to this length are handled on the receiving thread: that takes about as long as waking
-// another thread.
+// Bodies up to this length are handled on the thread that received them: handling takes about as
+// long as waking another thread.
 constexpr size_t kShortBodyBytes = 4 << 10;
 constexpr uint64_t kGoldenGamma = 0x9E3779B97F4A7C15;  // step of SplitMix64
 
-// Bodies from this length on may take a tenth of a second of a worker's time and more.
+// Bodies of at least this length may take a worker a tenth of a second or more.
 constexpr size_t kLongBodyBytes = 256 << 10;
-// The work for a body of this length leaves much free memory behind.
+// After a request with a body of at least this length, much free memory remains in the allocator.
 constexpr size_t kTrimBodyBytes = 1 << 20;
 
-// Returns free memory to the system, which the allocator would keep. Takes milliseconds.
+// Returns free memory from the allocator to the system. Takes milliseconds.
 void GiveMemoryBack() { malloc_trim(0); }
 
 uint64_t TrueRandom() {
@@ -85,14 +85,14 @@ class HttpServer::Impl final : public ConnectionOwner {
  private:
   enum class State { kLoading, kServing, kDraining };
   using Tcp = boost::asio::ip::tcp;
-  // A thread with sockets of its own: nothing that one thread does wakes another.
+  // A thread with its own sockets and its own event loop: no thread wakes another.
   struct IoThread {
     boost::asio::io_context io{1};
     std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work;
     std::thread thread;
   };
 
-  // ConnectionOwner.
+  // The functions of ConnectionOwner.
   std::shared_ptr<void> OnRequest(std::shared_ptr<const HttpRequest> request,
                                   std::shared_ptr<Responder> responder) override;
   std::optional<HttpResponse> RefuseHead(const HttpRequest& head) override;
@@ -104,19 +104,20 @@ class HttpServer::Impl final : public ConnectionOwner {
 
   Status Bind();
   void Accept();
-  // Takes a connection in, or drops it, within the limits. REQUIRES: connections_mutex_ is held.
+  // Accepts a connection, or drops it, within the limits. REQUIRES: connections_mutex_ is held.
   void Admit(std::shared_ptr<Connection> connection, const std::string& address);
   bool CloseOldestIdle();
   void OnAccepted(boost::system::error_code error, Tcp::socket socket, Strand strand);
   void ForEachConnection(void (Connection::*member)());
   void Handle(const Route& route, std::shared_ptr<const HttpRequest> request,
               const std::shared_ptr<Responder>& responder, std::function<void(int64_t)> charge);
-  // Takes the request in within its key's limits: *token, which ends with the answer, then keeps
-  // its place among them, too.
+  // Admits the request if its key's limits allow it. *token ends with the answer; from now on it
+  // also counts as one of the key's running requests.
   Status AdmitByKey(const HttpRequest& request, std::shared_ptr<void>* token,
                     std::function<void(int64_t)>* charge);
   std::shared_ptr<AuditEntry> MakeAuditEntry(const HttpRequest& request) const;
-  // Writes the request's line when the returned object is released; *responder is wrapped.
+  // Wraps *responder. The request's line is written to the audit log when the returned object is
+  // released.
   std::shared_ptr<void> BeginAudit(const HttpRequest& request,
                                    std::shared_ptr<Responder>* responder,
                                    std::shared_ptr<void> token);
@@ -128,19 +129,19 @@ class HttpServer::Impl final : public ConnectionOwner {
   BodyBudget body_budget_;
   Metrics metrics_;
   Router router_;
-  ModelRegistry models_;  // written once, before models_set_
+  ModelRegistry models_;  // written once, before models_set_ is set
   std::atomic<bool> models_set_{false};
   ServerContext context_;
   std::atomic<State> state_{State::kLoading};
   std::shared_ptr<std::atomic<int32_t>> num_active_;  // shared: tokens may outlive the server
   std::atomic<uint64_t> random_state_;
-  std::unique_ptr<BatchService> batches_;  // null: without a directory
+  std::unique_ptr<BatchService> batches_;  // null: there is no batch directory
 
   KeyLimits key_limits_;
-  std::shared_ptr<AuditLog> audit_log_;  // null: none
-  std::unique_ptr<TlsFiles> tls_;        // null: plain TCP; of accept_strand_
+  std::shared_ptr<AuditLog> audit_log_;  // null: there is no audit log
+  std::unique_ptr<TlsFiles> tls_;        // null: plain TCP; used on accept_strand_
   std::vector<IoThread> io_threads_;     // at least one; the first also accepts
-  size_t next_io_thread_ = 0;            // that gets a connection; of accept_strand_
+  size_t next_io_thread_ = 0;            // the next to get a connection; used on accept_strand_
   Strand accept_strand_;
   Tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_retry_timer_;
@@ -197,7 +198,8 @@ Result<uint16_t> HttpServer::Impl::Start() {
   for (IoThread& io_thread : io_threads_) {
     io_thread.work.emplace(io_thread.io.get_executor());
     io_thread.thread = std::thread([&io = io_thread.io] {
-      // Connections guard their own work: what is left are handlers of Asio's.
+      // Connections catch failed allocations in their own work. Only handlers of Asio itself can
+      // still throw.
       while (true) {
         try {
           io.run();
@@ -292,7 +294,7 @@ void HttpServer::Impl::Admit(std::shared_ptr<Connection> connection, const std::
   connection->Start();
 }
 
-// O(connections), and only at their limit.
+// Takes O(connections), and runs only when their number is at its limit.
 bool HttpServer::Impl::CloseOldestIdle() {
   std::shared_ptr<Connection> oldest;
   for (const auto& [key, entry] : connections_) {
@@ -379,7 +381,7 @@ std::shared_ptr<void> HttpServer::Impl::OnRequest(std::shared_ptr<const HttpRequ
   }
   const size_t body_bytes = request->body.size();
   const bool is_heavy = route->is_heavy != nullptr && route->is_heavy(request->body);
-  // The token ends with the connection.
+  // The token is released at the connection's end.
   auto handle = [this, route, body_bytes, alive = std::weak_ptr<void>(token),
                  request = std::move(request), responder = std::move(responder),
                  charge = std::move(charge)]() mutable {
@@ -444,13 +446,13 @@ void HttpServer::Impl::Handle(const Route& route, std::shared_ptr<const HttpRequ
   try {
     route.handler(context, std::move(request), responder);
   } catch (const std::bad_alloc&) {
-    // The handler has left nothing behind; its memory goes back.
+    // The handler is gone; its memory is returned to the system.
     GiveMemoryBack();
     responder->Send(OutOfMemoryResponse());
   }
 }
 
-// A caller who may not ask for work sends no long body.
+// Refuses a caller that may not ask for work before it sends a long body.
 std::optional<HttpResponse> HttpServer::Impl::RefuseHead(const HttpRequest& head) {
   std::string allowed;
   const Route* route = router_.Find(head.method, head.path, &allowed);
@@ -553,7 +555,7 @@ void HttpServer::Impl::Stop() {
     accept_retry_timer_.cancel();
   });
   ForEachConnection(&Connection::CloseNow);
-  // Workers end first: their last posts to connections are then queued and run to their end below.
+  // Workers end first. Their last posts to connections are then queued and run below.
   workers_->Stop();
   if (batches_ != nullptr) batches_->Stop();
   for (IoThread& io_thread : io_threads_) {

@@ -9,22 +9,24 @@
 
 namespace skein {
 
-// The HTTP server: accepts connections, guards the routes, passes requests to their handlers.
+// The HTTP server: accepts connections, checks keys and limits, and passes requests to their
+// routes' handlers.
 //
 //   loading --SetModels--> serving --BeginDrain--> draining --Abort, Stop--> stopped
 //
-// num_io_threads get the sockets in turn. num_worker_threads parse and tokenize requests; the
-// receiving thread does so for short ones. The engine's thread only appends to a mailbox.
-// Thread rule: the members may be called from any thread; Start, SetModels and Stop once each.
+// Sockets are assigned to the num_io_threads threads in turn. The num_worker_threads threads parse
+// and tokenize requests; short requests are handled on the thread that receives them. The engine's
+// thread only appends outputs to a mailbox.
+// Thread rule: any thread may call the members; Start, SetModels and Stop once each.
 class HttpServer {
  public:
   explicit HttpServer(ServerConfig config);
-  ~HttpServer();  // stops
+  ~HttpServer();  // calls Stop
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // Binds and begins to answer, "Loading model" at first. Returns the port. Fails if the address is
-  // in use or unknown or the TLS files do not fit; the error names the option.
+  // Binds the port and begins to answer, with "Loading model" at first. Returns the port. Fails if
+  // the address is in use or unknown, or if the TLS files do not match; the error names the option.
   Result<uint16_t> Start();
 
   // Starts to serve requests. The models must outlive the server.
@@ -32,17 +34,17 @@ class HttpServer {
 
   // Refuses new work with 503 and turns /health to 503; running requests continue.
   void BeginDrain();
-  // The number of requests that are computed or answered.
+  // The number of requests that are being computed or answered.
   int32_t num_active_requests() const;
   bool Drained() const { return num_active_requests() == 0; }
-  // Ends running requests with an error to their clients, and cancels them in the engine.
+  // Ends running requests: their clients get an error, and the engine cancels them.
   void Abort();
-  // Closes all connections and ends the threads. No request reaches an engine afterwards, and
-  // outputs of earlier ones are dropped.
+  // Closes all connections and ends the threads. Afterwards no request reaches an engine, and
+  // outputs of earlier requests are dropped.
   void Stop();
 
  private:
-  class Impl;  // keeps Asio out of this header: it costs its includers seconds each
+  class Impl;  // keeps Asio out of this header: Asio adds seconds to every compilation
 
   std::unique_ptr<Impl> impl_;
 };

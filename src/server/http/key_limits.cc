@@ -11,7 +11,8 @@ namespace {
 constexpr double kMinuteUs = 60e6;
 constexpr double kDayUs = 24 * 60 * kMinuteUs;
 constexpr int32_t kParallelRetryS = 1;
-constexpr double kRoundingS = 1e-6;  // of the sums of a bucket: no second more for it
+// rounding error of a bucket; it must not add a second to the wait
+constexpr double kRoundingS = 1e-6;
 
 }  // namespace
 

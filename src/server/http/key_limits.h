@@ -11,26 +11,29 @@
 
 namespace skein {
 
-// The limits of each API key (ApiKey): token buckets, full at first, of a minute's requests, a
-// minute's tokens and a day's tokens; and a count of running requests.
+// The limits of each API key (ApiKey): token buckets, which are full at first, for the requests of
+// a minute, the tokens of a minute and the tokens of a day; and the number of running requests.
 //
-// The tokens of a request are known once it runs. So a request is taken in while its buckets of
-// tokens hold one, and may draw them below zero: what follows waits until the time has paid for it.
+// The number of a request's tokens is known only once it runs. A request is admitted while its
+// buckets hold at least one token each, and may draw them below zero. Later requests then wait
+// until the buckets have filled again.
 // Thread-safe.
 class KeyLimits {
  public:
-  // `keys` must outlive the object.
+  // `keys` must outlive this object.
   explicit KeyLimits(const std::vector<ApiKey>& keys);
 
-  // Takes a request of keys[index] in at `now_us` of a steady clock. The request runs as long as
-  // the returned object lives; it may outlive this one. kResourceExhausted, with the time after
-  // which it would be taken in: a limit is reached, and nothing is counted.
+  // Admits a request of keys[index] at `now_us` of a steady clock. The request counts as running
+  // while the returned object lives; that object may outlive the KeyLimits. If a limit is reached,
+  // nothing is counted, and the error kResourceExhausted carries the time after which the request
+  // would be admitted.
   Result<std::shared_ptr<void>> Admit(size_t index, int64_t now_us);
-  // Takes tokens of keys[index]; null if it has no limit of tokens. May outlive this object.
+  // Returns the function that takes tokens from the buckets of keys[index]; null if the key has no
+  // limit of tokens. The function may outlive this object.
   std::function<void(int64_t num_tokens)> Charger(size_t index) const;
 
  private:
-  // At most `most`, which `period_us` fill.
+  // A bucket of at most `most` tokens, which fills in `period_us`.
   struct Bucket {
     double most = 0;  // 0: no limit
     double period_us = 1;
@@ -38,7 +41,7 @@ class KeyLimits {
     int64_t filled_us = 0;
 
     void Fill(int64_t now_us);
-    double WaitS() const;  // until it holds one
+    double WaitS() const;  // seconds until the bucket holds one token
   };
   struct Account {
     std::mutex mutex;  // guards the members below
@@ -47,7 +50,7 @@ class KeyLimits {
   };
 
   const std::vector<ApiKey>& keys_;
-  // By key, in the order of keys_; null: no limits. Shared with the running requests.
+  // The accounts in the order of keys_; null: the key has no limits. Running requests share them.
   std::vector<std::shared_ptr<Account>> accounts_;
 };
 

@@ -41,7 +41,7 @@ TlsFiles::TlsFiles(std::string certfile, std::string keyfile)
 
 Result<std::unique_ptr<TlsFiles>> TlsFiles::Load(std::string certfile, std::string keyfile) {
   std::unique_ptr<TlsFiles> files(new TlsFiles(std::move(certfile), std::move(keyfile)));
-  // Before the files are read: a change in between is then seen as one.
+  // The times are taken before the files are read. A change in between is then noticed later.
   files->loaded_ = files->Modified();
   SKEIN_ASSIGN_OR_RETURN(files->context_, LoadTlsContext(files->certfile_, files->keyfile_));
   return files;
@@ -64,7 +64,7 @@ asio::ssl::context* TlsFiles::Context(int64_t now_us) {
 }
 
 TlsFiles::Times TlsFiles::Modified() const {
-  std::error_code missing;  // a missing file has a time of its own
+  std::error_code missing;  // a missing file gets a time, too
   return {std::filesystem::last_write_time(certfile_, missing),
           std::filesystem::last_write_time(keyfile_, missing)};
 }

@@ -22,7 +22,7 @@ void WorkQueue::Post(Length length, std::function<void()> task) {
 }
 
 void WorkQueue::Stop() {
-  std::deque<std::function<void()>> dropped[2];  // their destructors run without the lock
+  std::deque<std::function<void()>> dropped[2];  // destroyed after the lock is released
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;

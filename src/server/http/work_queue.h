@@ -10,21 +10,21 @@
 
 namespace skein {
 
-// Threads for tasks that would delay a connection's thread. Tasks are short or long, each kind in
-// its order. Long ones never take the last thread, so that a short one waits for short ones alone;
-// with a single thread they do, behind all short ones. Thread-safe.
+// Threads for tasks that would delay a connection's thread. Short tasks and long tasks have a queue
+// each. Long tasks never occupy the last thread, so that short tasks wait only for short tasks. A
+// single thread runs both kinds, short tasks first. Thread-safe.
 class WorkQueue {
  public:
   enum class Length { kShort, kLong };
 
   explicit WorkQueue(int num_threads);
-  ~WorkQueue();  // Stop
+  ~WorkQueue();  // calls Stop
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
   // `task` must not throw.
   void Post(Length length, std::function<void()> task);
-  // Drops the tasks that have not begun and waits for the others.
+  // Drops tasks that have not begun and waits for running ones.
   void Stop();
 
  private:

@@ -14,7 +14,7 @@ Json ErrorBody(const Status& status);
 // The HTTP answer to a failed request. kResourceExhausted carries Retry-After.
 HttpResponse ErrorResponse(const Status& status);
 
-// Makes the answer to an error of HTTP itself, for which there is no StatusCode (401, 405, 431).
+// Makes the answer to an error of HTTP itself, which has no StatusCode (401, 405, 431).
 HttpResponse ErrorResponse(int http_status, const std::string& message, const std::string& type,
                            const std::string& code);
 

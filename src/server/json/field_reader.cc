@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-constexpr size_t kShownBytesMax = 80;  // length of a wrong value in a message
+constexpr size_t kShownBytesMax = 80;  // most bytes of a wrong value that a message shows
 
 std::string Shown(const Json& value) {
   if (value.is_object()) return "an object";

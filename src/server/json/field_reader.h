@@ -11,9 +11,9 @@
 
 namespace skein {
 
-// Reads the members of a JSON object by name and type. The first error is kept: it names the field,
-// the allowed values and the actual one. Later reads continue, so a caller checks status() once.
-// Members that are absent or null count as not given; unread members are ignored.
+// Reads the members of a JSON object by name and type. Keeps the first error: it names the field,
+// the allowed values and the actual value. Later reads go on, so that a caller checks status() only
+// once. Members that are absent or null count as not given; members that are not read are ignored.
 class FieldReader {
  public:
   // `object` must be an object and outlive the reader.
@@ -25,14 +25,14 @@ class FieldReader {
   std::optional<bool> Bool(const std::string& name);
   std::optional<int64_t> Int(const std::string& name, int64_t min, int64_t max);
   std::optional<double> Number(const std::string& name, double min, double max);
-  // Reads as Number does, but refuses `above` itself.
+  // Reads a number as Number does, and refuses the value `above`, too.
   std::optional<double> NumberAbove(const std::string& name, double above, double max);
   std::optional<std::string> String(const std::string& name);
   // Reads a string or an array of strings.
   std::vector<std::string> Strings(const std::string& name, size_t max_count);
   // Reads an array of ids in [0, vocab_size).
   std::vector<TokenId> TokenIds(const std::string& name, int32_t vocab_size);
-  const Json* Object(const std::string& name);  // null: not given or wrong
+  const Json* Object(const std::string& name);  // null: not given, or no object
 
   // Records an error, unless there is an earlier one.
   void Refuse(const std::string& name, const std::string& message,
@@ -50,7 +50,7 @@ class FieldReader {
 // Reads an integer, or a real number without a fraction, that fits 64 bits.
 std::optional<int64_t> JsonInt(const Json& value);
 
-// Whether a value that may be a text, token ids or a list of these is token ids.
+// Whether a value consists of token ids. The value may be a text, token ids or a list of these.
 inline bool IsTokenIds(const Json& value) {
   return value.is_array() && !value.empty() && value[0].is_number();
 }

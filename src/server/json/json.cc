@@ -7,10 +7,10 @@
 namespace skein {
 namespace {
 
-// The error in the shape of the text; empty if there is none. The text need not be valid: the
-// parser's values are never deeper or wider than those counted here.
+// The error of a text with a costly shape; empty if the shape is allowed. The text need not be
+// valid JSON: the parser's values are never deeper or wider than the values counted here.
 std::string ShapeError(std::string_view text) {
-  std::vector<int64_t> num_members;  // of the open values, outermost first
+  std::vector<int64_t> num_members;  // of the values not closed yet, outermost first
   int64_t lookups = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -37,7 +37,7 @@ std::string ShapeError(std::string_view text) {
   return {};
 }
 
-// Builds no value; records where and how the text fails to be JSON.
+// Builds no value; records where and why the text is not JSON.
 class ErrorFinder final : public nlohmann::json_sax<Json> {
  public:
   const std::string& error() const { return error_; }
@@ -65,7 +65,7 @@ class ErrorFinder final : public nlohmann::json_sax<Json> {
   }
 
  private:
-  static constexpr size_t kShownBytesMax = 200;  // the message quotes the text read last
+  static constexpr size_t kShownBytesMax = 200;  // the message quotes the bytes that were read last
   std::string error_;
 };
 

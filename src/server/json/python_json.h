@@ -6,7 +6,7 @@
 
 namespace skein {
 
-// The characters beyond ASCII: as they are (ensure_ascii off), or escaped.
+// How characters beyond ASCII are written: as they are (ensure_ascii off), or escaped.
 enum class PythonJsonChars { kAll, kAscii };
 
 // JSON as Python's json.dumps writes it: a space behind each comma and colon, and Python's spelling

@@ -16,7 +16,8 @@
 namespace skein {
 namespace {
 
-constexpr char kUnnamed[] = "unknown";  // smg's name for the model of a request without one
+// the model name that the gateway smg sends for a request without one
+constexpr char kUnnamed[] = "unknown";
 
 // Joins text parts; refuses other parts.
 Result<std::string> TextOfParts(const Json& parts, const std::string& param) {
@@ -60,15 +61,16 @@ void ParseToolArguments(Json* message) {
   }
 }
 
-// Clients return messages as they received them, with null for missing members. Templates ask
-// whether a member exists.
+// Clients send messages back as they received them, with null for missing members. Templates test
+// whether a member exists, so null members are removed.
 void DropNullMembers(Json* message) {
   for (auto member = message->begin(); member != message->end();) {
     member = member->is_null() ? message->erase(member) : std::next(member);
   }
 }
 
-// Templates write a role as it is: a text that could end its message and begin another is none.
+// Templates write a role without escaping. A text that could end its message and begin another is
+// refused.
 bool IsRole(std::string_view text) {
   constexpr size_t kMostBytes = 64;
   return !text.empty() && text.size() <= kMostBytes && std::ranges::all_of(text, [](char c) {
@@ -77,7 +79,7 @@ bool IsRole(std::string_view text) {
   });
 }
 
-// Reads the messages. The content of each becomes one text, empty if there is none.
+// Reads the messages. The content of each becomes one text, which may be empty.
 Result<Json> ReadMessages(const ModelEntry& model, FieldReader* reader) {
   const Json* messages = reader->Find("messages");
   if (messages == nullptr || !messages->is_array() || messages->empty()) {
@@ -118,12 +120,13 @@ Result<Json> ReadMessages(const ModelEntry& model, FieldReader* reader) {
   return result;
 }
 
-// Reads the tools and shows them to the model: by its template, or in the messages.
+// Reads the tools and shows them to the model: through the template, or in the messages if the
+// template cannot show tools.
 Status ReadTools(const ModelEntry& model, FieldReader* reader, Json* variables) {
   const ToolFields fields = ReadToolFields(reader);
   if (!reader->status().ok()) return reader->status();
-  // Templates are written for transformers, which always passes both members: None is not
-  // undefined.
+  // Templates are written for transformers, which always passes both variables. In a template, None
+  // and undefined differ.
   (*variables)["tools"] = nullptr;
   if (!variables->contains("documents")) (*variables)["documents"] = nullptr;
   if (!model.tools.in_template) {
@@ -139,9 +142,9 @@ bool Lacks(const Json& body, const char* field) {
   return found == body.end() || found->is_null();
 }
 
-// Adds the field timeout_ms if the client says in the head how long it waits: as the OpenAI clients
-// do (seconds), or as Envoy does for its callers. Values that are no such times are ignored, since
-// other programs wrote them for others.
+// Adds the field timeout_ms if a header says how long the client waits: a header of the OpenAI
+// clients (seconds) or of Envoy (milliseconds). Invalid values are ignored, since these headers may
+// be meant for other programs.
 void AddTimeout(const HttpRequest& request, Json* body) {
   constexpr std::pair<std::string_view, double> kHeaders[] = {
       {"x-stainless-read-timeout", 1000.0}, {"x-envoy-expected-rq-timeout-ms", 1.0}};
@@ -158,8 +161,9 @@ void AddTimeout(const HttpRequest& request, Json* body) {
   }
 }
 
-// Adds what a gateway says in the head about a request whose body does not say it: deadlines, whose
-// share of the server it takes, and the name of its objective. llm-d has had several spellings.
+// Adds fields from a gateway's headers unless the body has them: deadlines, the user for fair
+// queueing, and the priority of the named objective. llm-d has used several spellings of these
+// headers.
 void AddGatewayFields(const ServerConfig& config, const HttpRequest& request, Json* body) {
   struct Name {
     std::string_view header;

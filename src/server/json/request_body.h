@@ -13,23 +13,23 @@
 
 namespace skein {
 
-// Parses the request's JSON object and adds missing scheduling fields: from its head, from the
-// defaults of its key and from those of its route, in this order. kInvalidArgument for any other
-// body.
+// Parses the request's JSON object and adds missing scheduling fields, in this order: from its
+// headers, from its key's defaults and from its route's defaults. kInvalidArgument if the body is
+// no JSON object.
 Result<Json> ParseBody(const ServerContext& context, const HttpRequest& request);
 
-// Finds the model that `model` names; kNotFound (param "model") if there is none. The field may be
-// absent, or "unknown", if only one model is served.
+// Finds the model that the field `model` names. kNotFound (param "model") if there is no such
+// model. If only one model is served, the field may be absent or "unknown".
 Result<const ModelEntry*> FindModel(const ModelRegistry& models, FieldReader* reader);
 
-// The same for a request for decisions: the named model's decision adapter, if it has one.
+// FindModel for a request for decisions: returns the named model's decision adapter if it has one.
 Result<const ModelEntry*> FindDecisionModel(const ModelRegistry& models, FieldReader* reader);
 
-// Makes a chat's prompt: the template rendered over messages, tools, chat_template_kwargs and
+// Makes the prompt of a chat: renders the template with messages, tools, chat_template_kwargs and
 // add_generation_prompt. Errors name the field.
 Result<std::string> RenderChat(const ModelEntry& model, FieldReader* reader);
 
-// Appends the ids of RenderChat's text; as EncodePrompt.
+// Appends the token ids of RenderChat's text. Fails as EncodePrompt does.
 Status EncodeChat(const ModelEntry& model, std::string_view text, bool add_special_tokens,
                   size_t max_tokens, std::vector<TokenId>* ids);
 

@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// Converts to at least one microsecond: a deadline above 0 stays above 0.
+// Converts to microseconds, at least one: a deadline above 0 stays above 0.
 TimeUs Microseconds(double ms) {
   return std::max<TimeUs>(1, static_cast<TimeUs>(std::floor(ms * 1000)));
 }
@@ -37,7 +37,7 @@ void ReadScheduling(FieldReader* reader, Request* request) {
                                        request->user.size()));
   }
   if (const auto salt = reader->String("cache_salt"); salt && !salt->empty()) {
-    // 0 is the pool of requests without a salt.
+    // The salt 0 means a request without a salt.
     request->cache_salt = std::max<uint64_t>(1, XXH3_64bits(salt->data(), salt->size()));
   }
   if (const auto timeout_ms = reader->NumberAbove("timeout_ms", 0, kSloMsMax)) {

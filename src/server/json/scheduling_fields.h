@@ -9,16 +9,15 @@ namespace skein {
 inline constexpr double kSloMsMax = 86'400'000;  // a day
 inline constexpr size_t kUserBytesMax = 1024;
 
-// Reads the fields of every route with work: priority, user, cache_salt, slo_ttft_ms, slo_tpot_ms,
-// timeout_ms.
-// Errors go to reader->status().
+// Reads the scheduling fields of every route that runs on the engine: priority, user, cache_salt,
+// slo_ttft_ms, slo_tpot_ms, timeout_ms. Errors go to reader->status().
 void ReadScheduling(FieldReader* reader, Request* request);
 
-// Reads those of the fields that may have defaults.
+// Reads the scheduling fields that may have defaults.
 SchedulingDefaults ReadSchedulingDefaults(FieldReader* reader);
 
-// Adds the missing ones of these fields to the body: from `first` if it has them, else from
-// `second`. Either may be null.
+// Adds missing scheduling fields to the body: from `first` if it has them, otherwise from `second`.
+// Each may be null.
 void AddSchedulingDefaults(const SchedulingDefaults* first, const SchedulingDefaults* second,
                            Json* body);
 

@@ -38,7 +38,7 @@ Result<std::vector<TokenId>> ReadLabels(const ModelEntry& model, FieldReader* re
   return labels;
 }
 
-// Joins query and item in their order; both are texts or both are ids.
+// Joins the query and an item in the given order. Both are texts, or both are token ids.
 Result<Request> ReadOf(const ModelEntry& model, const Request& base, const Json& query,
                        const Json& item, bool item_first, const std::string& field) {
   const Json& first = item_first ? item : query;

@@ -9,9 +9,9 @@
 
 namespace skein {
 
-// Makes the requests of a body with `query`, `items`, `label_token_ids`, `item_first` (and the
-// scheduling fields). Each item gives the labels' logits behind query and item, or behind item and
-// query. Texts are joined unchanged; so are token ids.
+// Makes the requests of a body with `query`, `items`, `label_token_ids`, `item_first` and the
+// scheduling fields. Each request reads the labels' logits behind the query and one item, or behind
+// the item and the query. Texts and token ids are joined unchanged.
 Result<std::vector<Request>> ItemReads(const ModelEntry& model, FieldReader* reader,
                                        bool want_log_sum_exp);
 

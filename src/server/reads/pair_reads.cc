@@ -19,7 +19,7 @@
 namespace skein {
 namespace {
 
-// The prompt of Qwen3-Reranker; the model is trained on it.
+// The prompt on which Qwen3-Reranker was trained.
 constexpr char kRerankerHead[] =
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
     "the Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
@@ -28,7 +28,7 @@ constexpr char kRerankerTail[] = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n
 constexpr char kRerankerInstruct[] =
     "Given a web search query, retrieve relevant passages that answer the query";
 
-// A prompt around a document.
+// The parts of a prompt around a document.
 struct PairPrompt {
   std::string head;
   std::string tail;
@@ -52,7 +52,7 @@ std::string WhatOf(const PairTask& task, size_t document) {
   return fmt::format("{} with {}", task.query_field, FieldOf(task, document));
 }
 
-// `text` may hold marked texts (prompt_text.h). `max_tokens`: of EncodePrompt.
+// `text` may hold marked texts (prompt_text.h). `max_tokens` is passed to EncodePrompt.
 Result<std::vector<TokenId>> Encode(const ModelEntry& model, std::string_view text,
                                     bool add_special_tokens, const std::string& field,
                                     size_t max_tokens = 0) {
@@ -62,7 +62,7 @@ Result<std::vector<TokenId>> Encode(const ModelEntry& model, std::string_view te
   return Status(encoded.code(), fmt::format("{}: {}", field, encoded.message()), field);
 }
 
-// Removes surplus tokens from the end of the document, which lies before the tail.
+// Removes surplus tokens from the end of the document, which stands before the prompt's tail.
 Status CutDocument(const ModelEntry& model, const PairTask& task, const PairPrompt& prompt,
                    size_t document, std::vector<TokenId>* ids) {
   if (!task.max_prompt_tokens || ids->size() <= *task.max_prompt_tokens) return Status::Ok();
@@ -115,7 +115,8 @@ Result<std::vector<Request>> WordedReads(
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// The probability of the second of two logits; with `raw` its difference to the first.
+// The probability of the second of two classes from their logits; with `raw`, the second logit
+// minus the first.
 double SecondOfTwo(const std::vector<float>& logits, bool raw) {
   if (raw) return static_cast<double>(logits[1]) - static_cast<double>(logits[0]);
   return AnswerOf(logits, 1.0).probabilities[1];
@@ -166,7 +167,8 @@ double LogSum(std::span<const float> values) {
   return std::log(sum) + max;
 }
 
-// Reads P(yes) of the relevance question; the spellings of yes and of no are summed.
+// Reads P(yes) of the relevance question. The probabilities of all spellings of yes are summed; so
+// are those of no.
 Result<PairReads> RelevanceReads(const ModelEntry& model, const PairTask& task,
                                  const DecisionMethod& method) {
   SKEIN_ASSIGN_OR_RETURN(const PromptFrame frame, MakePromptFrame(model, method.prompt));
@@ -199,7 +201,8 @@ Result<PairReads> RelevanceReads(const ModelEntry& model, const PairTask& task,
   return result;
 }
 
-// A query behind a document: its tokens, without the first ones, which belong to the prompt.
+// A query behind a document: the tokens of the query, except its first ones, which the prompt
+// holds.
 struct QueryText {
   Request request;
   size_t num_tokens = 0;
@@ -244,7 +247,7 @@ double LogLikelihood(const ReadResults& results, size_t row) {
   return sum;
 }
 
-// Reads the mean increase, per token, of the log-probability of the query that a document causes.
+// Reads by how much a document raises the log-probability of the query, per token.
 Result<PairReads> LikelihoodReads(const ModelEntry& model, const PairTask& task,
                                   const DecisionMethod& method) {
   const size_t num_documents = task.documents.size();
@@ -291,7 +294,7 @@ Result<PairReads> AskedReads(const ModelEntry& model, const PairTask& task) {
   return RelevanceReads(model, task, method);
 }
 
-// Encodes the pair as in the training of a cross-encoder.
+// Encodes the pair as the cross-encoder was trained.
 Result<Request> EncodedPair(const ModelEntry& model, const PairTask& task, size_t i) {
   EncodeOptions options;
   options.special_as_text = model.user_special_tokens != UserSpecialTokens::kParse;

@@ -13,28 +13,28 @@
 
 namespace skein {
 
-// Scores of documents for queries, by the method that suits the kind of model:
+// Scores documents for queries, by a method that depends on the kind of model:
 //
-//   classification head     the pair in the tokenizer's pair template: sigmoid of one output, or
-//                           the second class' probability of two
+//   classification head     the pair in the tokenizer's pair template: sigmoid of a single
+//                           output, or the probability of the second of two classes
 //   Qwen3-Reranker          its own template: P(yes) of {no, yes}
 //   embedding model         the cosine of two embeddings
-//   other causal models     by the model's profile or the request: the relevance question of
-//                           docs/decisions.md, P(yes); or how much likelier the document makes the
-//                           query (Sachan et al. 2022, "Improving Passage Retrieval with Zero-Shot
-//                           Question Generation", section 2.3)
+//   other causal models     by the model's profile or the request: P(yes) of the relevance
+//                           question of docs/decisions.md, or how much likelier the document makes
+//                           the query (Sachan et al. 2022, "Improving Passage Retrieval with
+//                           Zero-Shot Question Generation", section 2.3)
 struct PairTask {
   Request base;
-  std::string instruction;           // for models with a prompt in words; empty: the default
+  std::string instruction;           // for models whose prompt has one; empty: the default
   std::vector<std::string> queries;  // [1] or [documents.size()]
   std::vector<std::string> documents;
   std::string query_field;     // for messages
   std::string document_field;  // names document i in messages: document_field[i]
-  // A longer prompt loses the end of its document (with a pair template: of the longer text).
-  // nullopt: it is refused.
+  // A longer prompt loses the end of its document (with a pair template, the end of the longer
+  // text). nullopt: longer prompts are refused.
   std::optional<size_t> max_prompt_tokens;
   bool raw_scores = false;  // scores before sigmoid or softmax
-  MethodOverride method;    // for causal models without their own template
+  MethodOverride method;    // for causal models without a template of their own
 };
 
 struct PairReads {
@@ -44,7 +44,8 @@ struct PairReads {
   std::function<std::vector<double>(const ReadResults& results)> scores;
 };
 
-// The number of tokens of the longest prompt that `model` takes for a pair, or for one side of it.
+// The number of tokens of the longest prompt that `model` accepts for a pair, or for one side of a
+// pair.
 size_t MaxPairTokens(const ModelEntry& model);
 
 Result<PairReads> MakePairReads(const ModelEntry& model, const PairTask& task);

@@ -16,30 +16,30 @@
 
 namespace skein {
 
-// The answer to a request for embeddings or classes, with one vector for each input. Embeddings are
-// normalized and cut, class outputs activated, as requested.
+// The answer to a request for embeddings or classes: one vector for each input. As requested,
+// embeddings are normalized and shortened, and activations are applied to class outputs.
 struct PooledResults {
   std::vector<std::vector<float>> vectors;
   ReadUsage usage;
 };
 
-// A request for embeddings or classes under construction.
+// A request for embeddings or classes while it is being built.
 struct PoolingCall {
   const ModelEntry* model = nullptr;
   Request request;  // output and scheduling; the prompt is still missing
   ReadInputs inputs;
   TimeUs tokenize_us = 0;
   bool normalize = false;
-  std::optional<int32_t> dimensions;  // kept dimensions of an embedding; unset: all
+  std::optional<int32_t> dimensions;  // an embedding keeps this many; unset: all
   Activation activation = Activation::kNone;
 };
 
-// The first half of a handler: finds the model (kUnsupported if it lacks that output) and reads the
-// fields of every such request. Errors in them go to reader->status().
+// The first half of a handler: finds the model and reads the fields of every such request.
+// kUnsupported if the model has no such output. Errors in fields go to reader->status().
 Result<PoolingCall> BeginEmbedding(const ServerContext& context, FieldReader* reader);
 Result<PoolingCall> BeginClassification(const ServerContext& context, FieldReader* reader);
 
-// Reads `dimensions` and `normalize` of an embedding.
+// Reads the fields `dimensions` and `normalize` of a request for embeddings.
 void ReadEmbeddingFields(FieldReader* reader, bool normalize_by_default, PoolingCall* call);
 
 // The function that turns a model's class outputs into probabilities.
@@ -47,7 +47,7 @@ Activation ActivationOf(const ModelTraits& traits);
 // The name of class i.
 std::string ClassLabel(const ModelTraits& traits, size_t i);
 
-// The second half: reads the inputs and answers with the result of `write`.
+// The second half of a handler: reads the inputs and answers with the result of `write`.
 void FinishPooling(const ServerContext& context, PoolingCall call,
                    std::shared_ptr<Responder> responder,
                    std::function<std::string(const PooledResults&)> write);

@@ -21,7 +21,8 @@ PromptTree::PromptTree(int32_t shared, const std::vector<int32_t>& sizes) : orde
 
 void PromptTree::AddRuns(const std::vector<const std::vector<TokenId>*>& prompts, size_t first,
                          size_t last, int32_t begin) {
-  // The prompts are sorted: a beginning that the first and the last share is shared by all between.
+  // The prompts are sorted, so a beginning that the first and the last prompt share is shared by
+  // all.
   const auto& low = *prompts[order_[first]];
   const auto& high = *prompts[order_[last - 1]];
   const auto [end, other] =

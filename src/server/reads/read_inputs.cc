@@ -147,18 +147,18 @@ Result<ReadInput> EncodeText(const ModelEntry& model, const InputOptions& option
       encoded = model.tokenizer->Encode(whole.text, options.add_special_tokens, &input.ids);
     }
     if (!encoded.ok()) return refuse(encoded);
-    // An empty text has the special tokens alone. Not every model has any.
+    // An empty text has only the tokenizer's special tokens, and some tokenizers add none.
     if (input.ids.empty()) {
       return Status(StatusCode::kInvalidArgument, param + " is empty: it must have some text",
                     param);
     }
   }
-  // A short text needs only its ids.
+  // The ids are enough for a text that is not too long.
   const bool too_long = options.truncation && input.ids.size() > options.truncation->max_length;
   if (whole.pair || too_long) {
     const Status encoded = EncodeFully(model, options, whole, &input);
     if (encoded.code() == StatusCode::kUnsupported && too_long) {
-      Cut(*options.truncation, &input.ids);  // for a tokenizer that adds no special tokens
+      Cut(*options.truncation, &input.ids);  // the tokenizer adds no special tokens
     } else if (!encoded.ok()) {
       return refuse(encoded);
     }
@@ -168,7 +168,7 @@ Result<ReadInput> EncodeText(const ModelEntry& model, const InputOptions& option
 }
 
 size_t MaxTokens(const ModelEntry& model) {
-  // Some models need the whole prompt in one step.
+  // Some models compute a prompt only as a whole, in one step.
   const int32_t whole = model.engine->Limits().max_whole_prompt_len;
   const int32_t context = model.max_model_len;
   return static_cast<size_t>(whole > 0 ? std::min(whole, context) : context);

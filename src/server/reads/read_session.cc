@@ -12,7 +12,7 @@
 
 namespace skein {
 namespace {
-constexpr size_t kLongAnswerValues = 16384;  // about a millisecond's work
+constexpr size_t kLongAnswerValues = 16384;  // take about a millisecond to write
 }  // namespace
 
 ReadSession::ReadSession(Spec spec)
@@ -125,7 +125,7 @@ void ReadSession::Complete() {
   responder_->PostWork([self = shared_from_this()] { self->SendAnswer(); });
 }
 
-// No other code touches the parts of the answer any more.
+// Other code no longer touches the parts of the answer.
 void ReadSession::SendAnswer() {
   HttpResponse response;
   ReadResults results{std::move(reads_), std::move(prompt_logprobs_), Usage()};

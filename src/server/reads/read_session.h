@@ -20,24 +20,24 @@
 
 namespace skein {
 
-// Prompt tokens of all reads of one HTTP request. A common beginning of several prompts counts
-// once.
+// The prompt tokens of all reads of one HTTP request. A common beginning of several prompts is
+// counted once.
 struct ReadUsage {
   int64_t input_tokens = 0;
-  int64_t cached_tokens = 0;  // those of them taken from the prefix cache
+  int64_t cached_tokens = 0;  // the part of these tokens that came from the prefix cache
 };
 
 struct ReadResults {
   std::vector<ReadValues> reads;  // in the order of the requests
-  // The log-probabilities of the prompt's own tokens, from PromptLogprobsSpec::start on, for
-  // requests that ask for them.
+  // For requests that ask for it: the log-probabilities of the prompt's own tokens, from
+  // PromptLogprobsSpec::start on.
   std::vector<std::vector<float>> prompt_logprobs;
   ReadUsage usage;
 };
 
 // One HTTP request that reads labels, embeddings or classes. It submits its requests to the engine
-// as one group, waits for all of them and answers with one JSON body. If one fails, or the client
-// goes away, all are cancelled.
+// as one group, waits for all of them and answers with one JSON body. If one request fails, or if
+// the client goes away, all are cancelled.
 //
 //   engine's thread --Put--> mailbox --Post--> strand: reads -> answer -> responder
 //
@@ -48,24 +48,25 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
   struct Spec {
     const ModelEntry* model = nullptr;
     Metrics* metrics = nullptr;
-    std::function<void(int64_t num_tokens)> charge;  // ServerContext::charge: of the usage's tokens
+    // ServerContext::charge, called with the tokens of the usage
+    std::function<void(int64_t num_tokens)> charge;
     RouteClass route_class = RouteClass::kOther;
     std::shared_ptr<Responder> responder;
-    // At least one request; none generates. All have the same group.parent_prefix_len.
+    // At least one request; none of them generates. All have the same group.parent_prefix_len.
     std::vector<Request> requests;
-    // [requests.size()]: whether the request counts in the usage; common beginnings then count
-    // once. Empty: all requests count, and only the head of group.parent_prefix_len tokens counts
-    // once.
+    // [requests.size()]: whether the usage counts the request; common beginnings are then counted
+    // once. Empty: the usage counts all requests, and only their first group.parent_prefix_len
+    // tokens are counted once.
     std::vector<bool> charged;
     TimeUs tokenize_us = 0;  // for all requests together
-    // Makes the body of the answer; if it fails, its status is the answer.
+    // Makes the body of the answer. If it fails, its status is the answer.
     std::function<Result<Json>(const ReadResults& results)> answer;
-    // Makes the text of the body, in place of `answer`, for bodies too long for a JSON value.
+    // Replaces `answer` for bodies too long for a JSON value: makes the text of the body.
     std::function<std::string(ReadResults results)> write;
   };
 
   explicit ReadSession(Spec spec);
-  // Answers 400, 429 or 503 if the engine refuses a request; none of them then runs.
+  // Submits the requests. If the engine refuses one, answers 400, 429 or 503 and runs none.
   void Start();
 
  private:
@@ -97,7 +98,7 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
   std::function<Result<Json>(const ReadResults&)> answer_;
   std::function<std::string(ReadResults)> write_;
   PromptTree tree_;                // of the charged requests
-  std::vector<Request> requests_;  // empty after their submission
+  std::vector<Request> requests_;  // empty once they are submitted
   std::vector<Part> parts_;
   std::vector<RequestId> ids_;
   std::unordered_map<RequestId, size_t> index_of_;
@@ -105,22 +106,22 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
   std::vector<std::vector<float>> prompt_logprobs_;
   size_t num_unfinished_;
   std::shared_ptr<OutputMailbox> mailbox_;
-  bool started_ = false;  // ids are known
+  bool started_ = false;  // the ids of the engine's requests are known
   bool finished_ = false;
 };
 
-// kInvalidArgument (param `field`) if the queue cannot take the reads of one request.
+// kInvalidArgument (param `field`) if the queue cannot hold the reads of one request.
 Status CheckNumReads(const ModelEntry& model, const std::string& field, size_t num_reads);
 
-// Starts a session of `requests` to `model` that answers with `answer`. Tokenizing of their texts
-// began at `tokenize_begin_us` on a MonotonicClock.
+// Starts a session that sends `requests` to `model` and answers with `answer`. Tokenizing of their
+// texts began at `tokenize_begin_us` on a MonotonicClock.
 void StartReads(const ServerContext& context, const ModelEntry* model,
                 std::shared_ptr<Responder> responder, TimeUs tokenize_begin_us,
                 std::vector<Request> requests,
                 std::function<Result<Json>(const ReadResults& results)> answer,
                 std::vector<bool> charged = {});
 
-// Makes {prompt_tokens, completion_tokens: 0, total_tokens, prompt_tokens_details} of reads.
+// Makes {prompt_tokens, completion_tokens: 0, total_tokens, prompt_tokens_details} of the usage.
 Json ReadUsageJson(const ReadUsage& usage);
 
 }  // namespace skein

@@ -33,7 +33,7 @@ void Normalize(std::span<float> values) {
 double Cosine(std::span<const float> a, std::span<const float> b) {
   SKEIN_CHECK(a.size() == b.size());
   const double lengths = std::sqrt(SumOfProducts(a, a)) * std::sqrt(SumOfProducts(b, b));
-  // Rounding may exceed 1 by a few units in the last place.
+  // Rounding may exceed 1 by a few units in the last place, hence the clamp.
   return lengths == 0 ? 0 : std::clamp(SumOfProducts(a, b) / lengths, -1.0, 1.0);
 }
 

@@ -6,20 +6,20 @@
 
 namespace skein {
 
-// Scales to length 1; a zero vector stays. The sum of squares is in binary64, in the order of the
-// elements: the same bits on every machine.
+// Scales the values to length 1; a zero vector stays unchanged. The sum of squares is computed in
+// binary64, in the order of the elements, and so has the same bits on every machine.
 void Normalize(std::span<float> values);
 
 // The cosine of the angle between two vectors of one size, in binary64; 0 if one is zero.
 double Cosine(std::span<const float> a, std::span<const float> b);
 
-// The meaning of the outputs of a classification head.
+// How a classification head's outputs become scores.
 enum class Activation { kNone, kSoftmax, kSigmoid };
 std::vector<float> Activate(std::span<const float> values, Activation activation);
 
 // Appends a JSON array with, for each value, the shortest decimal that reads back as the same
-// float; null for a value that is not finite. Several times as fast as building a JSON value and
-// printing it.
+// float; null for a value that is not finite. This is several times as fast as building a JSON
+// value and printing it.
 void AppendFloats(std::span<const float> values, std::string* out);
 
 // Appends the base64 (RFC 4648, padded) of the values' little-endian bytes.

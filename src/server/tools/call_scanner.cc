@@ -11,7 +11,8 @@ namespace {
 bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 bool IsArguments(std::string_view key) { return key == "arguments" || key == "parameters"; }
 
-// Arguments as an object's text. Some models write them as a string that holds the object.
+// The arguments as the text of a JSON object. Some models write them as a string that holds this
+// text.
 std::string ObjectText(const std::string& text) {
   if (text == "null") return "{}";
   if (!text.starts_with('"')) return text;
@@ -44,7 +45,7 @@ CallScanner::State CallScanner::Push(char c, std::vector<ToolCallDelta>* out) {
       part_ = Part::kKey;
       return c == '{' ? State::kReading : State::kBad;
     case Part::kKey:
-      // The key is read as a value is, to its closing quote.
+      // The key is read like a string value, up to its closing quote.
       if (value_.empty()) {
         if (IsSpace(c) || c == ',') return State::kReading;
         if (c == '}') return EndObject(out);
@@ -113,7 +114,7 @@ void CallScanner::Flush(std::vector<ToolCallDelta>* out) {
   num_streamed_ = value_.size();
 }
 
-// The value is complete.
+// Handles the end of a value.
 CallScanner::State CallScanner::EndValue(std::vector<ToolCallDelta>* out) {
   if (IsArguments(key_)) {
     if (has_arguments_) return State::kBad;
@@ -133,7 +134,7 @@ CallScanner::State CallScanner::EndValue(std::vector<ToolCallDelta>* out) {
   return bare_ ? State::kDone : State::kReading;
 }
 
-// Takes a name, or what OpenAI's form of a call holds under "function".
+// Takes a name, or the object that OpenAI's form of a call has under "function".
 bool CallScanner::TakeFunction() {
   if (key_ != "name" && key_ != "function") return true;
   const auto value = ParseJson(value_);

@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kSpace = " \n\r\t";
 constexpr std::string_view kArgsMark = "[ARGS]";
 
-// The length of the longest end of `text` with which `mark` begins; less than the whole mark.
+// The length of the longest end of `text` that is a beginning of `mark`, but not the whole mark.
 size_t HeldBytes(std::string_view text, std::string_view mark) {
   for (size_t held = std::min(text.size(), mark.empty() ? 0 : mark.size() - 1); held > 0; --held) {
     if (mark.starts_with(text.substr(text.size() - held))) return held;
@@ -17,7 +17,7 @@ size_t HeldBytes(std::string_view text, std::string_view mark) {
   return 0;
 }
 
-// Whether `text` may still become a text that begins with `mark`.
+// Whether `text` may still grow into a text that begins with `mark`.
 bool MayBegin(std::string_view text, std::string_view mark) {
   return text.size() < mark.size() && mark.starts_with(text);
 }
@@ -63,7 +63,7 @@ ToolCallParser::Piece ToolCallParser::Finish() {
   return piece;
 }
 
-// White space is content only if more content follows.
+// White space becomes content only if more content follows it.
 void ToolCallParser::AddContent(std::string_view text, Piece* piece) {
   const size_t last = text.find_last_not_of(kSpace);
   if (last == text.npos) {
@@ -97,7 +97,8 @@ bool ToolCallParser::ReadText(Piece* piece) {
   return false;
 }
 
-// Begins calls if the answer begins with a bracket. Returns whether that, or more text, decides.
+// Begins calls if the answer begins with a bracket. Returns false if it begins with other text,
+// true otherwise.
 bool ToolCallParser::ReadBeginning() {
   const size_t first = buffer_.find_first_not_of(kSpace, pos_);
   if (first == buffer_.npos) return true;
@@ -134,14 +135,14 @@ bool ToolCallParser::ReadBetweenCalls(Piece* piece) {
   return true;
 }
 
-// Reads the name in Mistral's newer form, up to its arguments.
+// Reads the name of a call in Mistral's newer form, up to its arguments.
 bool ToolCallParser::ReadName(Piece* piece) {
   const std::string_view rest = std::string_view(buffer_).substr(pos_);
   const size_t brace = rest.find('{');
   if (brace == rest.npos) return false;
   std::string_view name = rest.substr(0, brace);
   if (const size_t mark = name.find(kArgsMark); mark != name.npos) name = name.substr(0, mark);
-  // Between the name and the mark there may be the call's id.
+  // The call's id may stand between the name and the mark.
   name = name.substr(0, name.find("[CALL_ID]"));
   while (!name.empty() && kSpace.find(name.back()) != kSpace.npos) name.remove_suffix(1);
   if (std::ranges::find(names_, name) == names_.end()) {
@@ -171,7 +172,7 @@ bool ToolCallParser::ReadCall(Piece* piece) {
   return false;
 }
 
-// The text since the last call is content after all.
+// The text since the last call turns out to be content.
 void ToolCallParser::GiveUp(Piece* piece) {
   const bool emitted = scanner_ && scanner_->emitted();
   if (emitted) ++num_calls_;

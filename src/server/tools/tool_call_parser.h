@@ -11,13 +11,13 @@
 
 namespace skein {
 
-// Parts the text of an answer into content and calls, as it arrives:
+// Splits the text of an answer into content and tool calls, as the text arrives:
 //
 //   I look it up. <tool_call> {"name": "find", "arguments": {"q": 1}} </tool_call>
 //   |- content -|             |-------------- one call -------------|
 //
-// In styles without marks, an answer is calls if it begins with one of the request's functions. A
-// text that only looks like a call is content. One thread.
+// In styles without marks, an answer consists of calls if it begins with a call of one of the
+// request's functions. Text that only resembles a call is content. One thread.
 class ToolCallParser {
  public:
   struct Piece {
@@ -27,16 +27,16 @@ class ToolCallParser {
 
   ToolCallParser(ToolStyle style, std::vector<std::string> names);
 
-  // Returns what the text decides; the rest is kept until more is known.
+  // Returns the content and calls that are certain so far. The rest is kept until more text comes.
   Piece Push(std::string_view text);
-  // The answer is complete: returns the rest.
+  // Ends the answer: returns the rest.
   Piece Finish();
   int32_t num_calls() const { return num_calls_; }
 
  private:
   enum class Mode { kText, kCalls };
 
-  // Each reads from buffer_[pos_]; returns false if it needs more text.
+  // Each of these reads from buffer_[pos_] and returns false if it needs more text.
   bool ReadText(Piece* piece);
   bool ReadBeginning();
   bool ReadBetweenCalls(Piece* piece);
@@ -49,13 +49,13 @@ class ToolCallParser {
   const ToolStyle style_;
   const ToolMarks marks_;
   const std::vector<std::string> names_;
-  const bool bare_;  // calls need no mark at the answer's beginning
+  const bool bare_;  // calls at the answer's beginning need no mark
   Mode mode_ = Mode::kText;
-  bool at_start_ = true;    // only white space so far
-  std::string buffer_;      // text that is not decided yet
+  bool at_start_ = true;    // the answer has only white space so far
+  std::string buffer_;      // text that is neither content nor call yet
   size_t pos_ = 0;          // in buffer_
-  size_t calls_begin_ = 0;  // in buffer_: what is content if no call follows
-  std::string space_;       // white space behind the content so far
+  size_t calls_begin_ = 0;  // in buffer_: from here on all is content if no call follows
+  std::string space_;       // white space after the content so far
   std::optional<CallScanner> scanner_;
   int32_t num_calls_ = 0;
 };

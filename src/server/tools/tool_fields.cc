@@ -12,9 +12,9 @@ namespace {
 
 constexpr size_t kToolsMax = 128;
 constexpr size_t kNameBytesMax = 256;
-constexpr int kWhitespaceMax = 33;  // between two parts of arguments, as in other JSON answers
+constexpr int kWhitespaceMax = 33;  // between two parts of the arguments, as in other JSON answers
 
-// The functions of `tools`; an error names the entry.
+// The functions of `tools`. An error names the entry.
 std::vector<Json> ReadFunctions(FieldReader* reader, const Json& tools) {
   std::vector<Json> functions;
   for (size_t i = 0; i < tools.size(); ++i) {
@@ -43,7 +43,7 @@ std::vector<Json> ReadFunctions(FieldReader* reader, const Json& tools) {
   return functions;
 }
 
-// Reads who may be called. A named function is then the only one.
+// Reads which functions may be called. If the request names one, it is the only one.
 void ReadChoice(FieldReader* reader, ToolFields* fields) {
   const Json* choice = reader->Find("tool_choice");
   fields->choice =
@@ -97,14 +97,14 @@ Json SchemaFormat(const Json& schema) {
   return format;
 }
 
-// A mark that is one special token is no text for a grammar.
+// The grammar of a mark. A mark that is one special token has no text for a grammar.
 Json Mark(std::string_view mark, const Tokenizer& tokenizer) {
   const auto id = tokenizer.TokenToId(mark);
   if (id && tokenizer.IsSpecial(*id)) return {{"type", "token"}, {"token", *id}};
   return Text(mark);
 }
 
-// {"name": ..., "arguments": {...}}
+// The grammar of a call: {"name": ..., "arguments": {...}}
 Json CallObject(const Json& function, ToolStyle style) {
   const auto parameters = function.find("parameters");
   const bool has = parameters != function.end() && parameters->is_object();
@@ -115,7 +115,8 @@ Json CallObject(const Json& function, ToolStyle style) {
   return Sequence({Text(begin), SchemaFormat(has ? *parameters : none), Text("}")});
 }
 
-// `call`, and up to kForcedCallsMax in all behind `separator` if several are allowed.
+// The grammar of `call`. If several calls are allowed, further ones follow, each behind
+// `separator`, up to kForcedCallsMax in all.
 Json Several(const Json& call, std::string_view separator, bool parallel) {
   if (!parallel) return call;
   Json more = {{"type", "repeat"}, {"min", 0}, {"max", kForcedCallsMax - 1}};

@@ -9,11 +9,12 @@
 
 namespace skein {
 
-// The tools of a request, and whether the model must call one.
+// The tools of a request, and whether the model must call a tool.
 struct ToolFields {
   enum class Choice { kNone, kAuto, kRequired };
-  Json tools = Json::array();   // as given; shown to the model
-  std::vector<Json> functions;  // that may be called: {name, description?, parameters?, strict?}
+  Json tools = Json::array();  // as the request gave them; shown to the model
+  // functions that may be called: {name, description?, parameters?, strict?}
+  std::vector<Json> functions;
   Choice choice = Choice::kNone;
   std::string choice_field;  // the field that forces a call
   bool parallel = true;      // an answer may hold several calls
@@ -25,12 +26,12 @@ struct ToolFields {
 // Reads tools, tool_choice and parallel_tool_calls. Errors go to reader->status().
 ToolFields ReadToolFields(FieldReader* reader);
 
-// The most calls that a forced answer may hold.
+// The most calls in an answer that must be a call.
 inline constexpr int kForcedCallsMax = 16;
 
-// Makes the grammar of an answer that is one call, or several: as the model's family writes them,
-// with arguments that their functions' schemas allow. If `other` is a JSON schema's source, an
-// answer of this schema is allowed, too.
+// Makes the grammar of an answer that is one call or several, as the model's family writes them,
+// with arguments that the functions' schemas allow. If `other` is the source of a JSON schema, the
+// answer may instead be a text of this schema.
 GrammarSource CallGrammar(const ToolFields& fields, ToolStyle style, const Tokenizer& tokenizer,
                           const GrammarSource* other);
 

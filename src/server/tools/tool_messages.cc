@@ -15,7 +15,7 @@ std::string InMarks(ToolStyle style, const std::string& text) {
 
 bool IsList(ToolStyle style) { return style == ToolStyle::kSmolLm || style == ToolStyle::kMistral; }
 
-// The tools, and the form of a call.
+// The text that lists the tools and shows the form of a call.
 std::string Instructions(const ToolFields& fields, ToolStyle style) {
   Json functions = Json::array();
   for (const Json& tool : fields.tools) functions.push_back(tool["function"]);
@@ -59,7 +59,7 @@ void AddInstructions(const std::string& text, ToolStyle style, Json* messages) {
     messages->insert(messages->begin(), std::move(system));
     return;
   }
-  // Some families have no system messages: the first message gets the text.
+  // Some model families have no system messages. Then the first message gets the text.
   auto& content = first["content"].get_ref<std::string&>();
   content = text + "\n\n" + content;
 }

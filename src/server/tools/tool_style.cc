@@ -5,7 +5,7 @@
 namespace skein {
 namespace {
 
-// Names that no template has.
+// Names that occur in no template.
 constexpr char kTool[] = "skein_probe_tool";
 constexpr char kArgument[] = "skein_probe_argument";
 
@@ -25,7 +25,7 @@ Json ProbeMessages(bool with_call) {
   messages.push_back({{"role", "user"}, {"content", "Hello"}});
   if (!with_call) return messages;
   Json call;
-  call["id"] = "abcdefghi";  // Mistral's templates want nine characters
+  call["id"] = "abcdefghi";  // Mistral's templates need nine characters
   call["type"] = "function";
   call["function"] = {{"name", kTool}, {"arguments", {{kArgument, "value"}}}};
   Json assistant = {{"role", "assistant"}, {"content", ""}};
@@ -37,7 +37,7 @@ Json ProbeMessages(bool with_call) {
   return messages;
 }
 
-// The rendered text; empty if the template refuses it.
+// Renders the template; empty if it refuses the messages.
 std::string Rendered(const ChatTemplate& chat_template, bool with_call) {
   Json variables;
   variables["messages"] = ProbeMessages(with_call);
@@ -96,7 +96,7 @@ ToolFormat DetectToolFormat(const ChatTemplate& chat_template) {
   const std::string with_call = Rendered(chat_template, true);
   const std::string without = Rendered(chat_template, false);
   const bool shows_tools = without.find(kArgument) != without.npos;
-  // The call repeats the names of the tool and of its argument.
+  // A rendered call repeats the names of the tool and of its argument.
   const bool shows_calls = Count(with_call, kArgument) > Count(without, kArgument);
   if (shows_tools && shows_calls) return {StyleOf(with_call), true};
   if (shows_tools) return {StyleOf(without), true};

@@ -8,7 +8,7 @@
 
 namespace skein {
 
-// The form in which a family of models writes its calls of tools.
+// The form in which a family of models writes its tool calls.
 enum class ToolStyle {
   kHermes,   // <tool_call>{"name": ..., "arguments": {...}}</tool_call>, one each: Qwen, Hermes
   kSmolLm,   // <tool_call>[{"name": ..., "arguments": {...}}, ...]</tool_call>
@@ -17,26 +17,27 @@ enum class ToolStyle {
   kJson,     // {"name": ..., "arguments": {...}}, which is the whole answer
 };
 
-// The style of that name: hermes, smollm, llama3_json, mistral or json; nullopt: there is none.
+// The style of this name: hermes, smollm, llama3_json, mistral or json; nullopt if there is none.
 std::optional<ToolStyle> ToolStyleOf(std::string_view name);
 
-// The marks around calls; empty: none.
+// The marks around calls; an empty mark is not written.
 struct ToolMarks {
   std::string_view begin;
   std::string_view end;
 };
 ToolMarks MarksOf(ToolStyle style);
 
-// How a model is shown tools and writes calls.
+// How tools are shown to a model and how it writes calls.
 struct ToolFormat {
   ToolStyle style = ToolStyle::kHermes;
-  // The template shows the tools, and calls and results of earlier turns. If not, the server writes
-  // them into the messages (tools/tool_messages.h).
+  // Whether the template shows tools, and the calls and results of earlier turns. If not, the
+  // server writes them into the messages (tools/tool_messages.h).
   bool in_template = false;
 };
 
-// Finds the format by rendering a call: a template that shows tools also says how to call them.
-// Templates without tools get SmolLM's style if their text is ChatML's, else plain JSON.
+// Detects the format by rendering a call: a template that shows tools also says how to call them.
+// For templates that do not show tools, it is SmolLM's style if the rendered text is ChatML,
+// otherwise plain JSON.
 ToolFormat DetectToolFormat(const ChatTemplate& chat_template);
 
 }  // namespace skein

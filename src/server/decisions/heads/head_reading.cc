@@ -33,7 +33,7 @@ Status NotTaken(const std::string& field, const char* why) {
                 fmt::format("{} is not taken by a decision model, {}", field, why), field);
 }
 
-// Refuses what such a model cannot be told.
+// Refuses fields that a decision model does not take.
 Status CheckTask(const DecisionTask& task) {
   constexpr char kInQuestions[] = "which reads each question's own instructions and options";
   constexpr char kHead[] = "which answers with its head alone";
@@ -49,7 +49,7 @@ Status CheckTask(const DecisionTask& task) {
   return Status::Ok();
 }
 
-// The encoder of a model's family.
+// The functions that encode a state and its questions for the model's family.
 struct HeadEncoder {
   std::function<Result<std::vector<TokenId>>(std::string_view text)> state;
   std::function<Result<HeadSequence>(const DecisionQuestion& question,
@@ -85,7 +85,7 @@ Result<HeadEncoder> EncoderOf(const ModelEntry& model, const DecisionTask& task)
                      }};
 }
 
-// A question runs in one step, or its options do.
+// Checks that the model's step can hold the sequence of a question, or its options.
 Status CheckFitsStep(const ModelEntry& model, const std::string& field,
                      const HeadSequence& sequence) {
   const auto num_tokens = std::ssize(sequence.ids);
@@ -115,7 +115,7 @@ Status CheckFitsStep(const ModelEntry& model, const std::string& field,
                 field);
 }
 
-// Splits the head's values of each question into its answer.
+// Makes the answer to each question from the head's values.
 std::vector<MethodAnswer> HeadAnswers(const std::vector<DecisionQuestion>& questions,
                                       const std::vector<double>& temperatures,
                                       const ReadResults& results) {
@@ -125,7 +125,7 @@ std::vector<MethodAnswer> HeadAnswers(const std::vector<DecisionQuestion>& quest
     const size_t count = questions[i].options.size();
     SKEIN_CHECK(values.size() >= count);
     std::vector<float> options(values.begin(), values.begin() + static_cast<int64_t>(count));
-    // The head's first option of a predicate is no.
+    // The head's first option of a predicate is no; the question's is yes.
     if (questions[i].kind == DecisionKind::kPredicate) std::ranges::reverse(options);
     MethodAnswer answer;
     answer.by_head = true;
@@ -138,7 +138,7 @@ std::vector<MethodAnswer> HeadAnswers(const std::vector<DecisionQuestion>& quest
   return answers;
 }
 
-// As Python's round(value, 4).
+// Rounds as Python's round(value, 4).
 double Rounded(double value) { return std::strtod(fmt::format("{:.4f}", value).c_str(), nullptr); }
 
 double EntropyConfidence(const std::vector<double>& probabilities) {
@@ -149,8 +149,8 @@ double EntropyConfidence(const std::vector<double>& probabilities) {
   return std::clamp(1 - entropy / std::log(static_cast<double>(probabilities.size())), 0.0, 1.0);
 }
 
-// The confidence of the rounded probabilities of a choice or a score. The order of the operations
-// decides where the result is rounded next.
+// The confidence of the rounded probabilities of a choice or a score. The operations follow the
+// order of the model's own server, since their order changes the rounded result.
 double UsualConfidence(DecisionKind kind, const std::vector<double>& rounded) {
   DecisionAnswer answer;
   double sum = 0;

@@ -14,7 +14,7 @@
 namespace skein {
 namespace {
 
-// As Python's round(value, 2).
+// Rounds as Python's round(value, 2).
 double Hundredths(double value) {
   return std::strtod(fmt::format("{:.2f}", value).c_str(), nullptr);
 }

@@ -9,11 +9,12 @@
 
 namespace skein {
 
-// An answer in the form of Kev's own server, with two decimals. A score's confidence is one less
-// the mean distance from the most likely level over the largest one.
+// An answer in the form of Kev's own server, with two decimals. The confidence of a score is 1 -
+// (mean distance from the most likely level) / (the largest distance).
 Json KevAnswerJson(const DecisionQuestion& question, const MethodAnswer& read);
 
-// The tokens of the answers as that server would write them, which it reports as output tokens.
+// The number of tokens of the answers as Kev's own server writes them, which it reports as output
+// tokens.
 int64_t KevOutputTokens(const Tokenizer& tokenizer, const Json& answers);
 
 }  // namespace skein

@@ -16,7 +16,7 @@ bool IsNameByte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// `depth`: of the lines of lists and objects.
+// `depth`: the indentation of the lines of lists and objects.
 std::string RenderedJson(const Json& value, size_t depth) {
   if (value.is_null()) return "";
   if (value.is_string()) return value.get<std::string>();

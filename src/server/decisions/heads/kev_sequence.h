@@ -14,31 +14,31 @@
 
 namespace skein {
 
-// The text that Kev reads of a JSON value: a string as it is, lists as lines with a dash, objects
-// as lines "name: text", nested ones indented.
+// The text of a JSON value as Kev reads it: a string unchanged, a list as lines with a dash, an
+// object as lines "name: text". Nested values are indented.
 std::string KevText(const Json& value);
 
-// The texts of a question's options in the model's order: a predicate's no comes first.
+// The texts of a question's options in the model's order: no comes first for a predicate.
 std::vector<std::string> KevOptions(const DecisionQuestion& question);
 
-// The text with "<|name|>" spelled with broken bars, which no tokenizer takes for a special token:
-// a caller cannot write a delimiter.
+// The text with every "<|name|>" spelled with broken bars, which no tokenizer reads as a special
+// token. So a caller cannot write a delimiter.
 std::string WithoutDelimiters(std::string_view text);
 
-// Encodes questions about one state as Kev was taught to read them:
+// Encodes questions about one state in the format on which Kev was trained:
 //
 //   <|fim_prefix|> state <|fim_middle|> instructions
 //   |--- shared by all questions ---|
 //       <|box_start|> option <|box_end|> <|box_start|> option <|box_end|> ... <|fim_suffix|>
 //
-// It reads the options at <|box_end|>, and the question at <|fim_suffix|>. Nothing is cut. One
-// thread; the model outlives it.
+// The outputs for the options are read at <|box_end|>, the output for the question at
+// <|fim_suffix|>. Nothing is cut. One thread; the model outlives the encoder.
 class KevEncoder {
  public:
   // kInvalidArgument if the tokenizer lacks a delimiter. REQUIRES: a Kev model.
   static Result<KevEncoder> Make(const ModelEntry& model);
 
-  // The tokens of a state and the delimiter before it. kInvalidArgument for invalid UTF-8.
+  // The tokens of a state, behind its delimiter. kInvalidArgument for invalid UTF-8.
   Result<std::vector<TokenId>> State(std::string_view text) const;
 
   // The sequence of a question.

@@ -9,7 +9,7 @@ namespace skein {
 namespace {
 
 constexpr size_t kOptionTokensMax = 48;     // without the marker
-constexpr int32_t kInstructionTokens = 16;  // that options leave to the instructions
+constexpr int32_t kInstructionTokens = 16;  // at least so many are left for the instructions
 constexpr int32_t kOptionTokensMin = 4;     // with the marker
 constexpr int32_t kInstructionTokensMin = 8;
 

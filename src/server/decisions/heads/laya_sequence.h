@@ -19,27 +19,28 @@ struct LayaBudgets {
   int32_t head_max_len = 0;
 };
 
-// The texts of a question's options in the model's order: a predicate's no comes first.
+// The texts of a question's options in the model's order: no comes first for a predicate.
 std::vector<std::string> LayaOptions(const DecisionQuestion& question);
 
-// Encodes questions about one state as Laya was taught to read them:
+// Encodes questions about one state in the format on which Laya was trained:
 //
 //   [CLS] type question: instructions [SEP] [MASK] option [MASK] option ... [SEP] state [SEP]
 //   |-------------------- at most about head_max_len ---------------------|
 //   |--------------------------------- at most max_len -----------------------------------|
 //
-// It reads the options at [MASK], and the question as a whole at [CLS]. One thread; the model
-// outlives it.
+// The outputs for the options are read at [MASK], the output for the whole question at [CLS]. One
+// thread; the model outlives the encoder.
 class LayaEncoder {
  public:
   // kInvalidArgument if the tokenizer lacks a special token of the model. REQUIRES: a Laya model.
   static Result<LayaEncoder> Make(const ModelEntry& model, const LayaBudgets& budgets);
 
-  // The tokens of a state, uncut. kInvalidArgument for invalid UTF-8.
+  // The tokens of a state, not cut. kInvalidArgument for invalid UTF-8.
   Result<std::vector<TokenId>> State(std::string_view text) const;
 
-  // The sequence of a question. `keep_end`: where the state does not fit its beginning is cut.
-  // kInvalidArgument if not all markers fit into max_len; the message begins behind the field.
+  // The sequence of a question. A state that does not fit is cut at its end or, with `keep_end`, at
+  // its beginning. kInvalidArgument if not all markers fit into max_len; the message begins after
+  // the field's name.
   Result<HeadSequence> Sequence(const DecisionQuestion& question, std::span<const TokenId> state,
                                 bool keep_end) const;
 

@@ -3,7 +3,7 @@
 namespace skein {
 namespace {
 
-// Python's white space beside that of ASCII, in UTF-8.
+// Python's white space other than that of ASCII, in UTF-8.
 constexpr std::string_view kPythonSpaces[] = {
     "\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81",
     "\xe2\x80\x82", "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85", "\xe2\x80\x86",

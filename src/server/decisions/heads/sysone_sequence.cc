@@ -15,7 +15,7 @@ constexpr std::string_view kOptionOpen = "<option>", kOptionClose = "</option>",
                            kAnswerCue = "The answer is:";
 constexpr std::string_view kGap = "\n\n", kNewline = "\n";
 
-// The text with its words in braces replaced. LoadSysoneConfig has checked them.
+// The text with its words in braces replaced. LoadSysoneConfig has checked these words.
 std::string Filled(std::string_view text,
                    std::initializer_list<std::pair<std::string_view, std::string_view>> words) {
   std::string out;
