@@ -234,7 +234,7 @@ void BatchService::Start(const ModelRegistry& models, std::function<int32_t()> n
   std::random_device device;
   routes_ = std::make_unique<LocalRoutes>(models,
                                           [next = (uint64_t{device()} << 32) | device()]() mutable {
-                                            // drawn by one thread only
+                                            // Drawn by one thread only.
                                             return next += 0x9E3779B97F4A7C15;
                                           });
   thread_ = std::thread([this] { Run(); });

@@ -38,7 +38,7 @@ namespace skein {
 class BatchService {
  public:
   static constexpr size_t kOpenBatchesMax = 100;
-  // beyond this number the oldest batch that has ended is forgotten
+  // Beyond this number the oldest batch that has ended is forgotten.
   static constexpr size_t kBatchesMax = 10000;
 
   // Opens the directory `dir`, and makes it if it does not exist. Fails with kInvalidArgument

@@ -138,7 +138,7 @@ Status StartGeneration(const ServerContext& context, const Json& request,
   }
   SKEIN_ASSIGN_OR_RETURN(ChatCall call,
                          ReadChatCall(context, GenerationBody(request, parameters), &prompt));
-  // details name each token's log-probability
+  // Details name each token's log-probability.
   call.spec.fields.request.generate().num_logprobs = 0;
   const bool full = Given(parameters, "return_full_text") == true;
   auto format = std::make_unique<GeneratedText>(call, full ? prompt : "",

@@ -19,7 +19,7 @@ namespace skein {
 // The method that a request or an option asks for. Unset members come from the model's profile.
 struct MethodOverride {
   std::optional<NamedReading> reading;
-  // unset: the prompt of the profile, or the default of another `reading`
+  // Unset: the prompt of the profile, or the default of another `reading`.
   std::optional<PromptForm> prompt;
   // 0: the profile's temperature and offset if the reading and the prompt are the profile's,
   // otherwise temperature 1 and no offset.

@@ -23,7 +23,7 @@ struct TextReadingConfig {
   Request base;       // scheduling fields
   std::string input_field;
   bool want_mass = true;
-  // only the option's own text counts, behind a space in plain prompts
+  // Only the option's own text counts, behind a space in plain prompts.
   bool exact_spelling = false;
 };
 

@@ -26,7 +26,7 @@ struct ChoiceState {
   const std::vector<PromptLogprob>* prompt_logprobs =
       nullptr;              // log-probabilities of the request's prompt
   int64_t text_offset = 0;  // characters of the answer before tokens[0]; updated by the format
-  // finds tool calls in the text; nullopt: all text is content
+  // Finds tool calls in the text; nullopt: all text is content.
   std::optional<ToolCallParser> tools;
   bool started = false;  // a chunk of the choice has been written; set by the format
 };
@@ -36,7 +36,7 @@ struct Usage {
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;
   TimeUs ttft_us = 0;  // from the first request's arrival to the first token
-  // from the first request's arrival to the end, or as far as the end is known
+  // From the first request's arrival to the end, or as far as the end is known.
   TimeUs total_us = 0;
 };
 

@@ -22,7 +22,7 @@ struct ToolParsing {
 
 // The fields that completions and chat completions have in common.
 struct GenerationFields {
-  // without the prompt; num_logprobs and the default of max_tokens are not set yet
+  // Without the prompt; num_logprobs and the default of max_tokens are not set yet.
   Request request;
   TextOptions text;  // without num_logprobs
   std::optional<int32_t> max_tokens;

@@ -36,7 +36,7 @@ struct ChoiceDelta {
   std::optional<FinishReason> finish;
   StopReason stop_reason;
   Status status;  // not ok exactly with FinishReason::kError
-  // the engine still runs: the caller ends it with Engine::CancelSample
+  // The engine still runs: the caller ends it with Engine::CancelSample.
   bool stopped_by_string = false;
 };
 

@@ -20,14 +20,14 @@ using boost::system::error_code;
 constexpr int64_t kLingerTimeoutUs = 2'000'000;
 constexpr int64_t kReserveTimeoutUs = 2'000'000;  // from the first byte to the end of the head
 constexpr size_t kRequestIdBytesMax = 128;
-// free bytes of each body; the shared budget is charged for more
+// Free bytes of each body; the shared budget is charged for more.
 constexpr size_t kFreeBodyBytes = 64 << 10;
 
 // The path of a request target: without the query, percent-decoded.
 std::string PathOf(std::string_view target) {
   target = target.substr(0, target.find('?'));
   if (const size_t scheme = target.find("://"); !target.starts_with('/') && scheme != target.npos) {
-    // a proxy's form has the host before the path
+    // A proxy's form has the host before the path.
     const size_t path = target.find('/', scheme + 3);
     target = path != target.npos ? target.substr(path) : "/";
   }

@@ -83,7 +83,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // head, so that trailers never count as its fields. 0: more bytes are awaited, or the head has
   // been refused.
   size_t FindHead();
-  // false: the parser takes no more bytes, or the request was refused
+  // False: the parser takes no more bytes, or the request was refused.
   bool PutBytes(size_t num_bytes);
   bool OnHead();  // false: the request was refused
   bool ChargeBody();

@@ -21,7 +21,7 @@ struct HttpRequest {
   std::string request_id;     // x-request-id of the client, or a generated id
   std::string address;        // of the client, without its port
   bool from_reserve = false;  // the connection's place is a reserved one: no work
-  // the bytes that `body` takes of the budget; null: none
+  // The bytes that `body` takes of the budget; null: none.
   std::shared_ptr<BodyBudget::Share> body_share;
 
   // The first header of this name, compared without case; empty if there is none.

@@ -11,7 +11,7 @@ namespace {
 constexpr double kMinuteUs = 60e6;
 constexpr double kDayUs = 24 * 60 * kMinuteUs;
 constexpr int32_t kParallelRetryS = 1;
-// rounding error of a bucket; it must not add a second to the wait
+// Rounding error of a bucket; it must not add a second to the wait.
 constexpr double kRoundingS = 1e-6;
 
 }  // namespace

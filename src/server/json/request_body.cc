@@ -16,7 +16,7 @@
 namespace skein {
 namespace {
 
-// the model name that the gateway smg sends for a request without one
+// The model name that the gateway smg sends for a request without one.
 constexpr char kUnnamed[] = "unknown";
 
 // Joins text parts; refuses other parts.

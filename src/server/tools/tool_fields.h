@@ -13,7 +13,7 @@ namespace skein {
 struct ToolFields {
   enum class Choice { kNone, kAuto, kRequired };
   Json tools = Json::array();  // as the request gave them; shown to the model
-  // functions that may be called: {name, description?, parameters?, strict?}
+  // Functions that may be called: {name, description?, parameters?, strict?}.
   std::vector<Json> functions;
   Choice choice = Choice::kNone;
   std::string choice_field;  // the field that forces a call

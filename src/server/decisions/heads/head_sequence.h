@@ -15,7 +15,7 @@ namespace skein {
 // The tokens of one question about a state, in the format on which a decision model was trained.
 struct HeadSequence {
   std::vector<TokenId> ids;
-  // positions whose outputs are read, in the model's order of options
+  // Positions whose outputs are read, in the model's order of options.
   std::vector<int32_t> markers;
   std::vector<int32_t> option_bounds;  // DecideSpec::option_bounds
   int32_t summary = 0;                 // DecideSpec::summary
