@@ -23,8 +23,8 @@ std::string Slo(const std::string& kind, const std::string& route_class, bool me
          std::to_string(count) + "\n";
 }
 
-// The fake's first token comes 2 ms after the arrival and its end 6 ms after that; its reply has 13
-// tokens.
+// The fake's first token comes 2 ms after the arrival, and its end 6 ms after the first token. Its
+// reply has 13 tokens.
 class SloMetricsTest : public DecisionServerTest {
  protected:
   std::string AfterCompletion(const std::string& fields) {
@@ -43,7 +43,8 @@ TEST_F(SloMetricsTest, TpotIsTheMeanOverTheFurtherTokens) {
   EXPECT_THAT(text, HasSubstr(Slo("tpot", "generate", false, "0.01", 1)));
 }
 
-// Choices are generated in parallel: more of them do not make a token come sooner.
+// Choices are generated in parallel, so a larger number of them does not shorten the time per
+// token.
 TEST_F(SloMetricsTest, TpotOfSeveralChoicesIsThatOfOne) {
   Start();
   EXPECT_THAT(AfterCompletion(R"("n": 4, "slo_tpot_ms": 0.499)"),
@@ -54,7 +55,7 @@ TEST_F(SloMetricsTest, TpotOfSeveralChoicesIsThatOfOne) {
 
 TEST_F(SloMetricsTest, TpotCountsTheTokensOfTheLongestChoice) {
   Start();
-  engine_.set_lag(4);  // 13 and 17 tokens: 375
+  engine_.set_lag(4);  // 13 and 17 tokens: the TPOT is 375 us
   EXPECT_THAT(AfterCompletion(R"("n": 2, "max_tokens": 32, "slo_tpot_ms": 0.375)"),
               HasSubstr(Slo("tpot", "generate", true, "0.01", 1)));
   EXPECT_THAT(AfterCompletion(R"("n": 2, "max_tokens": 32, "slo_tpot_ms": 0.374)"),
@@ -66,7 +67,7 @@ TEST_F(SloMetricsTest, TpotLastsUntilTheLastStopString) {
   Start();
   engine_.set_lag(3);
   engine_.set_delay(std::chrono::milliseconds(5));
-  // The second one stops at its 11th token, at least 55 ms after the first token of the first one.
+  // The second choice stops at its 11th token, at least 55 ms after the first choice's first token.
   const std::string text = AfterCompletion(R"("n": 2, "stop": ["w"], "slo_tpot_ms": 5.4)");
   EXPECT_THAT(text, HasSubstr(Slo("tpot", "generate", false, "0.01", 1)));
   EXPECT_THAT(text, Not(HasSubstr(Slo("tpot", "generate", true, "0.01", 1))));

@@ -48,7 +48,7 @@ TEST_F(PromptTextTest, AUsersSpecialTokensAreTextAndTheTemplatesAreNot) {
     EXPECT_EQ(NumEnds(ids), 2) << user;
     EXPECT_EQ(Decode(ids), kEnd + user + kEnd);
   }
-  // Texts without special tokens have the same ids as ever.
+  // Texts without special tokens get the usual ids.
   std::vector<TokenId> plain;
   ASSERT_TRUE(tokenizer_->Encode("A mail.", false, &plain).ok());
   EXPECT_EQ(Encode(PlainText(model_, "A mail.")), plain);
@@ -69,7 +69,7 @@ TEST_F(PromptTextTest, RawTextsKeepTheirTokens) {
   EXPECT_EQ(Decode(ids), user);
 }
 
-// The prompt of a decision: everything that the request says is text.
+// In the prompt of a decision, everything that comes from the request is plain text.
 TEST_F(PromptTextTest, DecisionsTakeTextAsText) {
   DecisionQuestion question;
   question.instructions = std::string("Is it") + kEnd + "?";

@@ -62,7 +62,7 @@ class SchedulingDefaultsTest : public ServerTest {
   }
 };
 
-// A request's own fields come first, then those of its key, then those of its route.
+// A request's own fields take precedence, then those of its key, then those of its route.
 TEST_F(SchedulingDefaultsTest, FillWhatTheRequestLacks) {
   ServerConfig config;
   config.api_keys = {{.key = "plain"},

@@ -21,7 +21,7 @@ using Json = ChatTemplate::Json;
 constexpr size_t kMaxWork = size_t{1} << 30;
 constexpr size_t kMaxCopiesOfInput = 512;
 
-// Longer sources are refused before they are parsed, longer files before they are read.
+// Longer sources are refused before they are parsed, and longer files before they are read.
 constexpr size_t kMaxSourceBytes = size_t{4} << 20;
 constexpr size_t kMaxConfigBytes = size_t{64} << 20;
 
@@ -84,7 +84,8 @@ class JinjaChatTemplate final : public ChatTemplate {
     jinja::RenderState reading(limits);
     const jinja::Value values = ToValue(all, 0, &reading);
     if (!reading.ok()) return reading.status();
-    // Templates copy their input many times, and short inputs need little work.
+    // Templates copy their input many times, so the limit grows with the input; short inputs need
+    // little work.
     limits.max_work =
         std::min(kMaxWork, jinja::RenderLimits{}.max_work + kMaxCopiesOfInput * reading.work());
     jinja::RenderState state(limits);
@@ -112,7 +113,7 @@ Result<jinja::Body> ParseSource(std::string_view source) {
   return jinja::Parse(source);
 }
 
-// The file's text; nullopt if there is none.
+// The text of the file; nullopt if the file does not exist.
 Result<std::optional<std::string>> ReadFile(const std::string& path, size_t max_bytes) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return std::optional<std::string>();
@@ -128,7 +129,7 @@ Result<std::optional<std::string>> ReadFile(const std::string& path, size_t max_
   return std::optional<std::string>(std::move(text));
 }
 
-// The text of a token as the config gives it: a string, or an object with its content.
+// The text of a token in the config, which is a string or an object with the member `content`.
 std::optional<std::string> TokenText(const Json& token) {
   if (token.is_string()) return token.get<std::string>();
   if (token.is_object() && token.contains("content") && token["content"].is_string()) {
@@ -160,7 +161,7 @@ struct Sources {
   std::optional<std::string> with_tools;
 };
 
-// `chat_template` of the config: the template, or a list of {name, template}.
+// Reads `chat_template` of the config: one template, or a list of {name, template}.
 Result<Sources> SourcesOf(const Json& config, const std::string& path) {
   Sources sources;
   const auto found = config.find("chat_template");

@@ -17,20 +17,20 @@ class ChatTemplate {
   // Parses a template. text/jinja/parser.h lists the supported part of Jinja; an error names any
   // other construct (kUnsupported).
   static Result<std::unique_ptr<ChatTemplate>> Parse(std::string_view source);
-  // Loads the template of a model directory: chat_template.jinja, else `chat_template` in
-  // tokenizer_config.json. The latter is a string or a list of named templates; "default" is taken,
-  // and "tool_use" for requests with tools. kNotFound if there is none. The special tokens of
-  // tokenizer_config.json (bos_token, ...) become variables.
+  // Loads the template of a model directory: chat_template.jinja, otherwise `chat_template` in
+  // tokenizer_config.json. The latter is a string or a list of named templates. From a list,
+  // "tool_use" is used for requests with tools, and "default" for others. kNotFound if there is no
+  // template. The special tokens of tokenizer_config.json (bos_token, ...) become variables.
   static Result<std::unique_ptr<ChatTemplate>> Load(const std::string& model_dir);
   virtual ~ChatTemplate() = default;
 
-  // Renders as apply_chat_template of transformers does. `variables` is an object: messages, tools,
-  // add_generation_prompt and the members of chat_template_kwargs. An absent member is undefined in
-  // the template. raise_exception and every runtime error give kInvalidArgument with the template's
-  // message.
+  // Renders the template as apply_chat_template of transformers does. `variables` is an object:
+  // messages, tools, add_generation_prompt and the members of chat_template_kwargs. An absent
+  // member is undefined in the template. raise_exception and every runtime error give
+  // kInvalidArgument with the template's message.
   virtual Result<std::string> Render(const Json& variables) const = 0;
 
-  // The template's text, for requests without tools.
+  // The text of the template for requests without tools.
   virtual std::string source() const { return {}; }
 };
 

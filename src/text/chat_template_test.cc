@@ -48,8 +48,8 @@ TEST(ChatTemplateTest, ReproducesQwen3) {
 
 const std::string kDataDir = SKEIN_SOURCE_DIR "/tests/data/chat_templates/";
 
-// Compares every filter, test, method and operator over values of every type, white space control,
-// and random programs with Jinja2 (tools/gen_template_cases.py).
+// Compares with Jinja2 (tools/gen_template_cases.py): every filter, test, method and operator on
+// values of every type, white space control, and random programs.
 TEST(ChatTemplateTest, RendersAsJinja) {
   const auto lines = ReadLines(kDataDir + "expressions.jsonl");
   ASSERT_GT(lines.size(), 5000u);
@@ -168,7 +168,7 @@ TEST(ChatTemplateTest, RefusesByName) {
   }
 }
 
-// Some refusals depend on the value: rendering refuses these, and Python gives a text.
+// Some refusals depend on the value, so rendering refuses them. Python renders a text for each.
 TEST(ChatTemplateTest, RefusesValuesByName) {
   const std::pair<const char*, const char*> kRefused[] = {
       {"{{ '12' | int(0, 16) }}", "the base of 'int'"},
@@ -228,7 +228,7 @@ TEST(ChatTemplateTest, DeepSourcesAreRefused) {
   }
 }
 
-// None of these may hang, exhaust memory or overflow the stack.
+// None of these templates may hang, exhaust memory or overflow the stack.
 TEST(ChatTemplateTest, HostileTemplatesEndWithAnError) {
   for (const char* source :
        {"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
@@ -281,7 +281,8 @@ TEST(ChatTemplateTest, RefusesBadVariables) {
   EXPECT_EQ(parsed.value()->Render(Json::array()).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(parsed.value()->Render({{"x", "\xc3("}}).status().code(), StatusCode::kInvalidArgument);
   Json deep = 1;
-  // Deeper than allowed; copies of 5,000 levels need more stack than the sanitizers leave at -O0.
+  // Values deeper than allowed. Copies of 5,000 levels would need more stack than there is with
+  // sanitizers at -O0.
   for (int i = 0; i < 2 * jinja::kMaxContainerDepth; ++i) deep = Json::array({std::move(deep)});
   EXPECT_EQ(parsed.value()->Render({{"x", deep}}).status().code(), StatusCode::kInvalidArgument);
 }
@@ -301,7 +302,7 @@ TEST(ChatTemplateTest, TellsTheTime) {
   EXPECT_TRUE(text.value() == before || text.value() == today()) << text.value();
 }
 
-// A model folder with the given files, removed with the object.
+// A model folder with the given files. The destructor removes it.
 class ModelDir {
  public:
   ModelDir() {

@@ -11,8 +11,8 @@ namespace {
 
 using Pattern = StopPatterns::Pattern;
 
-// The length of the longest prefix of the pattern that ends the text with `c` appended; `state` is
-// that length before `c`.
+// The length of the longest prefix of the pattern with which the text ends after `c` is appended.
+// `state` is this length before `c`.
 size_t Advance(const Pattern& pattern, char c, size_t state) {
   while (state > 0 && c != pattern.text[state]) state = pattern.failure[state - 1];
   return c == pattern.text[state] ? state + 1 : state;
@@ -80,8 +80,8 @@ std::string StopMatcher::Push(std::string_view piece, bool may_end) {
   }
   size_t keep = 0;
   for (const size_t state : states_) keep = std::max(keep, state);
-  // Only a stop string that is not valid UTF-8 could begin inside a character. Characters are never
-  // cut.
+  // Characters are never cut. A stop string could begin inside a character only if it is not valid
+  // UTF-8.
   size_t safe = held_.size() - keep;
   while (safe > 0 && safe < held_.size() && IsContinuationByte(held_[safe])) --safe;
   std::string out = held_.substr(0, safe);

@@ -33,29 +33,29 @@ class StopPatterns {
   std::shared_ptr<const std::vector<Pattern>> patterns_;  // null: none
 };
 
-// Finds stop strings in a text that arrives in pieces. It says which part of the text may be shown:
-// all but an end that could begin a stop string. A piece costs time proportional to its length and
-// to the number of stop strings. One thread.
+// Finds stop strings in a text that arrives in pieces, and tells which part of the text may be
+// shown: everything except an end that could begin a stop string. A piece costs time proportional
+// to its length times the number of stop strings. One thread.
 class StopMatcher {
  public:
-  // With include_stop_str_in_output the emitted text includes the stop string.
+  // If include_stop_str_in_output is set, the text that Push returns includes the stop string.
   explicit StopMatcher(StopPatterns stops, bool include_stop_str_in_output = false);
 
-  // Returns the text that is safe to emit now. The match that ends first wins; among those that end
-  // together, the longest. A match that ends in a piece with `may_end` false does not count. After
-  // a match, further pieces give no text.
+  // Returns the text that is safe to show now. The match that ends first wins; of matches that end
+  // at the same place, the longest wins. Matches that end in a piece with `may_end` false do not
+  // count. After a match, further pieces give no text.
   std::string Push(std::string_view piece, bool may_end = true);
-  // Returns the text held back; empty after a match.
+  // Returns the text that is still held back; empty after a match.
   std::string Finish();
 
-  // The index of the stop string that has matched.
+  // The index of the stop string that matched.
   std::optional<size_t> matched() const { return matched_; }
 
  private:
   StopPatterns stops_;
-  std::vector<size_t> states_;  // [pattern]: how many of its first bytes end the text so far
+  std::vector<size_t> states_;  // [pattern]: the number of its first bytes with which the text ends
   bool include_;
-  std::string held_;  // seen, not emitted
+  std::string held_;  // received, but not returned yet
   std::optional<size_t> matched_;
 };
 

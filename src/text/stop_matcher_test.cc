@@ -41,7 +41,8 @@ TEST(StopMatcherTest, WithoutStopsTextPasses) {
   EXPECT_EQ(matcher.Finish(), "");
 }
 
-// Compares with the plain definition, on a small alphabet where borders overlap much.
+// Compares with a search by the plain definition, on a small alphabet in which borders often
+// overlap.
 TEST(StopMatcherTest, AgreesWithSearchOnRandomText) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -55,7 +55,8 @@ TEST_F(TokenizerLoadTest, SmallestFileWorks) {
   std::vector<TokenId> ids = {7};
   ASSERT_TRUE((*tokenizer)->Encode("abxa", true, &ids).ok());
   EXPECT_THAT(ids,
-              ElementsAre(7, 2, 0));  // appended; an unknown character without unk_token is dropped
+              // Appended; without an unk_token, the unknown character is dropped.
+              ElementsAre(7, 2, 0));
   EXPECT_EQ((*tokenizer)->Decode(std::vector<TokenId>{2, 0, 99, -1}, false), "ab a");
   EXPECT_EQ((*tokenizer)->bos_id(), std::nullopt);
 }
@@ -193,8 +194,7 @@ TEST_F(TokenizerLoadTest, BrokenFilesAreErrors) {
   ExpectRefused(StatusCode::kInvalidArgument, "no token id");
 }
 
-// transformers adds the tokens that tokenizer_config.json alone names, and reads past a byte order
-// mark.
+// transformers adds the tokens that only tokenizer_config.json names, and skips a byte order mark.
 TEST_F(TokenizerLoadTest, TheConfigsTokensAreAdded) {
   std::ofstream(folder_ + "/tokenizer_config.json")
       << "\xEF\xBB\xBF"
@@ -208,8 +208,8 @@ TEST_F(TokenizerLoadTest, TheConfigsTokensAreAdded) {
   EXPECT_FALSE((*tokenizer)->IsSpecial(4));
 }
 
-// The ids of the text as a tokenizer without special tokens gives them, at the given places alone
-// or everywhere.
+// Special tokens, either at given positions or everywhere, get the ids that a tokenizer without
+// special tokens gives.
 TEST(TokenizerTest, SpecialTokensMayBeText) {
   const auto llama = LoadOwnTokenizer("llama3-style");
   const TokenId bos = llama->TokenToId("<|begin_of_text|>").value();
@@ -234,7 +234,7 @@ TEST(TokenizerTest, SpecialTokensMayBeText) {
   options.special_as_text = true;
   ASSERT_TRUE(llama->EncodeFull({text, {}}, options, &encoding).ok());
   EXPECT_EQ(encoding.ids, encode({.all = true, .at = {}}));
-  // WordPiece: through the pipeline.
+  // WordPiece models use the pipeline.
   const auto bert = LoadOwnTokenizer("bert-uncased-style");
   std::vector<TokenId> ids;
   ASSERT_TRUE(bert->EncodeWith("a [SEP] b", {.all = true, .at = {}}, false, &ids).ok());
@@ -243,7 +243,7 @@ TEST(TokenizerTest, SpecialTokensMayBeText) {
   EXPECT_EQ(std::ranges::count(ids, bert->TokenToId("[SEP]").value()), 1);
 }
 
-// No text has fewer tokens than its bytes and the bound say; a bound that is not known is 0.
+// A text has at least as many tokens as its bytes divided by the bound. An unknown bound is 0.
 TEST(TokenizerTest, BytesPerTokenAreBounded) {
   const auto llama = LoadOwnTokenizer("llama3-style");
   const size_t bound = llama->max_bytes_per_token();
@@ -260,7 +260,7 @@ TEST(TokenizerTest, BytesPerTokenAreBounded) {
     EXPECT_GE(ids.size() * bound, text.size());
   }
   EXPECT_EQ(LoadOwnTokenizer("bert-uncased-style")->max_bytes_per_token(),
-            0u);  // unknown words, white space
+            0u);  // tokens for unknown words and white space have no bound
 }
 
 TEST(TokenizerTest, InvalidUtf8IsRefused) {
@@ -296,7 +296,7 @@ TEST(TokenizerTest, TokensBytesAndSpecialIds) {
   EXPECT_EQ(mistral->Decode(ids, false), "<s> the");
 }
 
-// The bytes of a text are those of its tokens. Constrained decoding depends on that.
+// The bytes of a text are the bytes of its tokens, joined. Constrained decoding depends on this.
 TEST(TokenizerTest, BytesOfTokensMakeTheText) {
   const auto tokenizer = LoadOwnTokenizer("llama3-style");
   const std::string text = "naïve 世界 \xF0\x9F\x98\x80\n\n  12345 it's";
@@ -319,7 +319,7 @@ TEST(TokenizerTest, StreamHoldsBackIncompleteCharactersOnly) {
   EXPECT_EQ(stream.Push(byte("▁the")), "\xF0\x9F\x98\x80 the");
   EXPECT_EQ(stream.Push(byte("<0xF0>")), "");
   EXPECT_EQ(stream.Finish(), "\xEF\xBF\xBD");
-  EXPECT_EQ(stream.Push(byte("▁the")), " the");  // as new
+  EXPECT_EQ(stream.Push(byte("▁the")), " the");  // the stream is as good as new
 
   const auto llama = LoadOwnTokenizer("llama3-style");
   StreamDecoder bytes(llama.get(), true);

@@ -47,7 +47,7 @@ TEST_F(ChatTest, RenderTellsThePromptAndComputesNothing) {
   EXPECT_TRUE(engine_.last_request().prompt.empty());
 }
 
-// An answer without a limit from the client goes as far as the context or the cache allows.
+// Without a limit from the client, an answer may be as long as the context and the cache allow.
 TEST_F(ChatTest, AnAnswerFitsTheCache) {
   max_kv_tokens_ = 64;
   Start();
@@ -112,7 +112,7 @@ TEST_F(ChatTest, WhatReachesTheTemplate) {
             "{\"z\":1,\"a\":1.0}}}]\nglad\n");
 }
 
-// An agent's loop as the OpenAI client sends it: null for every member that a message lacks.
+// The turns of an agent as the OpenAI client sends them: members that a message lacks are null.
 constexpr char kAgentTurns[] = R"({"messages": [
     {"role": "user", "content": "What is 2+2?"},
     {"role": "assistant", "content": null, "refusal": null, "function_call": null, "tool_calls": [
@@ -249,8 +249,8 @@ TEST_F(ChatTest, Metrics) {
   }
 }
 
-// Tests the metrics of rounds by cause, of orders to the executor, and of the times of signals and
-// wake-ups.
+// Tests the metrics of scheduling rounds by cause, of commands to the executor, and of the times of
+// signals and wake-ups.
 TEST_F(ChatTest, MetricsOfScheduling) {
   Start();
   const std::string text = Get("/metrics").body;

@@ -91,7 +91,7 @@ TEST_F(CompletionsTest, Logprobs) {
   EXPECT_EQ(logprobs["top_logprobs"][0].dump(), R"({"a":-0.5,"B":-1.5})");
   EXPECT_EQ(choice["token_ids"].dump(), "[97,195,169]");
   EXPECT_EQ(choice["prompt_token_ids"].dump(), "[72,105]");
-  // The third token is the end token, which the text shows only on request.
+  // The third token is the end token. The text shows it only on request.
   engine_.set_reply("ab");
   const std::string going_on = R"("max_tokens": 5, "logprobs": 0, "ignore_eos": true)";
   Json longer = Complete(going_on).json()["choices"][0];
@@ -246,7 +246,7 @@ TEST_F(CompletionsTest, TooLongPromptAndTruncation) {
       Post("/v1/completions", R"({"truncate_prompt_tokens": 3, "prompt": ")" + longest + "\"}")
           .json()["usage"]["prompt_tokens"],
       3);
-  // The prompt keeps as much as fits before the requested answer.
+  // As much of the prompt is kept as fits before the requested answer.
   const std::string fitting = R"({"truncate_prompt_tokens": -1, "prompt": ")" + longest + "\"";
   Json json =
       Post("/v1/completions", fitting + R"(, "max_tokens": 100, "ignore_eos": true})").json();
@@ -283,7 +283,7 @@ TEST_F(CompletionsTest, MorePromptsThanTheQueueTakesAreRefused) {
   EXPECT_EQ(Post("/v1/completions", R"({"prompt": ["a", "b"]})").status, 200);
 }
 
-// The lists of a call are copied for each of its prompts.
+// The lists of a request are copied for each of its prompts.
 TEST_F(CompletionsTest, ListsAreBounded) {
   Start();
   const auto refused = [&](const std::string& prompt, const std::string& fields) {

@@ -57,7 +57,7 @@ TEST_F(DecisionsTest, WholeAnswer) {
   engine_.set_reader([](const Request& request) {
     const size_t n = std::get_if<LabelSpec>(&request.output)->tokens.size();
     ReadValues read;
-    // softmax: 1 : 2 : ... : n
+    // The softmax of these logits has the ratios 1 : 2 : ... : n.
     for (size_t i = 0; i < n; ++i) read.values.push_back(std::log(static_cast<float>(i + 1)));
     read.log_sum_exp = std::log(20.0f);
     return read;
@@ -84,8 +84,8 @@ TEST_F(DecisionsTest, WholeAnswer) {
   EXPECT_NEAR(bright["confidence"].get<double>(), 1 - (1.0 / 3) / 0.5, 1e-7);
   EXPECT_EQ(bright["probabilities"][1]["value"], 1);
   EXPECT_EQ(bright["probabilities"][1]["label"], "bright");
-  // The tokens of three prompts with a common head, which counts once; the fake has 2 of each
-  // cached.
+  // The tokens of three prompts: their common head counts once. The fake engine reports that 2
+  // tokens of each prompt were cached.
   int64_t tokens = engine_.last_group()[0].group.parent_prefix_len;
   for (const Request& request : engine_.last_group()) {
     tokens += static_cast<int64_t>(request.prompt.size()) - request.group.parent_prefix_len;
@@ -148,7 +148,7 @@ TEST_F(DecisionsTest, LabelsThatAreNoSingleTokens) {
       "questions[0]", "single tokens for 26 labels only");
 }
 
-// A tokenizer that spells no like yes.
+// A tokenizer that spells "no" with the tokens of "yes".
 class AgreeingTokenizer final : public WordTokenizer {
  public:
   using WordTokenizer::WordTokenizer;
@@ -268,7 +268,7 @@ TEST_F(DecisionsTest, PromptsThatAreTooLong) {
 
 TEST_F(DecisionsTest, ModelsWithoutTemplateOrOutputMatrix) {
   StartModel([](ModelEntry* entry) { entry->chat_template = nullptr; });
-  // A label has a space before it if that is one token; here it is not.
+  // A label has a space before it only if both together are one token, which is not so here.
   ASSERT_EQ(Decide(R"([{"type": "predicate", "instructions": "It rains."}])").status, 200);
   EXPECT_EQ(PromptText(0),
             "Text:\nThe sky is blue.\n\nQuestion: It rains.\n"

@@ -9,7 +9,7 @@
 namespace skein::testing {
 namespace {
 
-// The vector of a prompt: its length, its first token, its last one, 12.
+// The fake's vector of a prompt: its length, its first token, its last token, 12.
 std::vector<float> VectorOf(const Request& request) {
   return {static_cast<float>(request.prompt.size()), static_cast<float>(request.prompt.front()),
           static_cast<float>(request.prompt.back()), 12};
@@ -241,7 +241,7 @@ TEST_F(ClassifyTest, Probabilities) {
   EXPECT_EQ(data[0]["num_classes"], 2);
   EXPECT_NEAR(data[0]["probs"][1].get<double>(), 0.75, 1e-6);
   EXPECT_EQ(data[1]["index"], 1);
-  EXPECT_EQ(data[1]["label"], "low");  // the first of equal ones
+  EXPECT_EQ(data[1]["label"], "low");  // of equal classes the first
   EXPECT_EQ(data[1]["probs"].dump(), "[0.5,0.5]");
   EXPECT_EQ(answer.json()["usage"]["prompt_tokens"], 4);
   const Json raw = Post("/classify", R"({"input": "a", "use_activation": false})").json();

@@ -16,8 +16,8 @@ class RerankTest : public DecisionServerTest {
     EXPECT_EQ(error["param"], param) << answer.body;
     EXPECT_NE(error["message"].get<std::string>().find(part), std::string::npos) << answer.body;
   }
-  // Makes the engine answer {0, n} with n the number of x's in the prompt: for readers of {no,
-  // yes}, more x's mean more relevant.
+  // Makes the engine answer {0, n} with n the number of x's in the prompt. For readers of {no,
+  // yes}, more x's mean more relevance.
   void PreferManyX() {
     engine_.set_reader([](const Request& request) {
       return ReadValues{
@@ -103,7 +103,8 @@ TEST_F(RerankTest, TeiForm) {
   EXPECT_DOUBLE_EQ(plain[0]["score"].get<double>(), Logistic(raw[0]["score"].get<double>()));
 }
 
-// smg asks in SGLang's form and takes a bare array. Without a model's name it says "unknown".
+// The gateway smg sends requests in SGLang's form and expects a bare array. Without a model's name
+// it sends "unknown".
 TEST_F(RerankTest, SglangForm) {
   StartModel([](ModelEntry* entry) { entry->traits.qwen3_reranker = true; });
   PreferManyX();
@@ -172,7 +173,7 @@ TEST_F(RerankTest, MoreDocumentsThanTheQueueTakes) {
     entry->traits.generates = false;
     entry->traits.embeds = true;
   });
-  // The query is read, too.
+  // The query is one of the reads, too.
   ExpectRefused(Post("/rerank", Body(R"(["a", "b", "c"])")), "documents", "at most 3 reads");
   EXPECT_EQ(Post("/rerank", Body(R"(["a", "b"])")).status, 200);
 }
@@ -261,7 +262,7 @@ TEST_F(RerankTest, CrossEncodersGetPairs) {
   ExpectRefused(Post("/rerank", Body(longer)), "documents[0]", "takes at most 20");
   EXPECT_EQ(Post("/rerank", Body(longer, R"(, "truncate_prompt_tokens": -1)")).status, 200);
   EXPECT_EQ(engine_.last_group()[0].prompt.size(), 20u);
-  // The limit is the engine's for one step.
+  // The limit is the length of a prompt that the engine computes in one step.
   engine_.set_max_whole_prompt_len(12);
   ExpectRefused(Post("/rerank", Body(longer)), "documents[0]", "takes at most 12");
   EXPECT_EQ(Post("/rerank", Body(longer, R"(, "truncate_prompt_tokens": -1)")).status, 200);

@@ -57,7 +57,7 @@ TEST_F(SystemOneTest, WholeAnswer) {
   EXPECT_GT(json["usage"]["input_tokens"].get<int>(), 0);
 }
 
-// OpenRouter's clients post the same body, with members of their own, to routes of other names.
+// OpenRouter's clients post the same body, with further members, to routes of other names.
 TEST_F(SystemOneTest, OtherRoutesTakeTheSameForm) {
   StartModel();
   const std::string body =

@@ -13,7 +13,7 @@ class TeiTest : public ServerTest {
     traits_.any_dimensions = true;
     traits_.prompts = {{"query", "4"}};
     traits_.class_labels = {"no", "yes", "perhaps"};
-    // Digits count as numbers: those of the first and the last token.
+    // The vector of a text is made of the digits at its first and its last token.
     engine_.set_reader([](const Request& request) {
       const auto digit = [](TokenId id) { return static_cast<float>(id - '0'); };
       if (std::holds_alternative<ClassifySpec>(request.output)) {

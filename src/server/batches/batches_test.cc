@@ -181,7 +181,7 @@ TEST_F(BatchesTest, ABatchIsBehindAllOthers) {
 
 TEST_F(BatchesTest, ItTakesHalfOfTheSequencesAndOneWhileAClientWaits) {
   StartHere();
-  // The number of running requests becomes `count` and stays so.
+  // Whether the number of running requests becomes `count` and stays there.
   const auto settles_at = [this](int count) {
     if (!Eventually([&] { return engine_.num_running() == count; })) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -197,7 +197,7 @@ TEST_F(BatchesTest, ItTakesHalfOfTheSequencesAndOneWhileAClientWaits) {
   EXPECT_EQ(Ended(beside)["request_counts"]["completed"], 40);
   engine_.set_paused(true);
   const std::string alone = Begin(CompletionLines(40));
-  EXPECT_TRUE(settles_at(4));  // the engine decodes 8 at once
+  EXPECT_TRUE(settles_at(4));  // half of the 8 sequences that the engine decodes at once
   engine_.set_paused(false);
   EXPECT_EQ(Ended(alone)["request_counts"]["completed"], 40);
 }
@@ -217,7 +217,7 @@ TEST_F(BatchesTest, ARestartGoesOnBehindTheLastWholeLine) {
   engine_.set_delay(std::chrono::milliseconds(2));
   const std::string id = Begin(CompletionLines(400));
   ASSERT_TRUE(Eventually([&] { return Batch(id)["request_counts"]["completed"].get<int>() > 0; }));
-  // Another server may not take the directory.
+  // Another server must not open the directory.
   ServerConfig config;
   config.batch_dir = dir_.string();
   config.port = 0;

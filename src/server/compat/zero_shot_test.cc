@@ -9,7 +9,8 @@ namespace {
 
 class ZeroShotTest : public DecisionServerTest {
  protected:
-  // A head whose entailment is the digit that a hypothesis ends with, its contradiction 1.
+  // Starts a classification head. Its entailment score is the digit at the hypothesis' end, its
+  // contradiction score is 1.
   void StartNli() {
     traits_.generates = false;
     traits_.classifies = traits_.encodes_pairs = true;
@@ -52,7 +53,7 @@ TEST_F(ZeroShotTest, AHeadReadsEachHypothesis) {
   EXPECT_EQ(each[0]["label"], "3");
   EXPECT_DOUBLE_EQ(each[0]["score"].get<double>(), 1 / (1 + std::exp(-2.0)));
   EXPECT_DOUBLE_EQ(each[1]["score"].get<double>(), 0.5);
-  // The label of one is not compared with others.
+  // A single label is not compared with others.
   EXPECT_DOUBLE_EQ(Ask(R"({"candidate_labels": ["1"], "hypothesis_template": "{}"})")
                        .json()[0]["score"]
                        .get<double>(),

@@ -53,7 +53,8 @@ class RealTokenizer : public ::testing::TestWithParam<std::string> {
   ModelEntry model_;
 };
 
-// The labels are found on the prompt's end alone; here they are held against whole prompts.
+// The labels are found from the end of the prompt alone. This test compares them with the tokens of
+// whole prompts.
 TEST_P(RealTokenizer, EachLabelIsOneTokenBehindTheWholePrompt) {
   SKEIN_REQUIRE_SHARED();
   Load();
@@ -80,7 +81,8 @@ TEST_P(RealTokenizer, EachLabelIsOneTokenBehindTheWholePrompt) {
       if (q == 0) {
         seen_spellings.insert(label);
       } else if (i < 2) {
-        // Falcon's tokenizer splits digits off a space: there the bare label is the token.
+        // Falcon's tokenizer splits a digit from the space before it, so the label is the digit
+        // alone.
         const bool bare = template_ != nullptr || (GetParam() == "falcon" && q == 3);
         EXPECT_EQ(label, (bare ? "" : " ") + first_labels[q][i]);
       }
@@ -134,10 +136,10 @@ INSTANTIATE_TEST_SUITE_P(All, RealTokenizer,
                            return name;
                          });
 
-// A template made of a format with %s for the message.
+// A template that is a format with %s for the message.
 class OneTemplate final : public ChatTemplate {
  public:
-  // `answer`: what stands before an assistant's message; empty: there may be none.
+  // `answer`: the text before an assistant's message; empty: the template takes no such message.
   explicit OneTemplate(std::string format, std::string answer = {})
       : format_(std::move(format)), answer_(std::move(answer)) {}
   Result<std::string> Render(const Json& variables) const override {
@@ -173,11 +175,11 @@ TEST(PromptFrameTest, FollowsTheTemplate) {
   ASSERT_TRUE(plain.ok());
   EXPECT_EQ(plain->before, "<u>");
   EXPECT_EQ(plain->after, "</u><a>");
-  // Labels are looked for as the template writes answers.
+  // Labels are first looked for in the form in which the template writes answers.
   EXPECT_FALSE(plain->space_before_label);
   EXPECT_TRUE(frame("[INST] %s[/INST]", " ")->space_before_label);
   EXPECT_FALSE(frame("<u>%s</u><a>", "\n")->space_before_label);
-  // A block of thoughts that the template leaves open is closed.
+  // A block of thoughts that the template leaves open is closed by the frame.
   EXPECT_EQ(frame("%s<a><think>\n")->after, "<a><think>\n\n</think>\n\n");
   EXPECT_EQ(frame("%s<a><think>\n\n</think>\n\n")->after, "<a><think>\n\n</think>\n\n");
   EXPECT_EQ(frame("nothing").status().code(), StatusCode::kUnsupported);

@@ -8,9 +8,10 @@
 namespace skein {
 namespace {
 
-// A model of three steps at most whose next-token probabilities are looked up by what is before.
+// A model of at most three steps. Its next-token probabilities are looked up by the tokens before.
 struct TableModel {
-  std::map<std::vector<TokenId>, std::map<TokenId, double>> next;  // behind the prompt
+  // Keyed by the tokens behind the prompt.
+  std::map<std::vector<TokenId>, std::map<TokenId, double>> next;
 
   double P(const std::vector<TokenId>& before, TokenId token) const {
     return next.at(before).at(token);
@@ -52,9 +53,9 @@ TEST(OptionPathsTest, OneTokenEachIsOneRow) {
   EXPECT_EQ(reads.rows[0].request.prompt, kPrompt);
   const OptionScores scores = model.Read(reads, kPrompt.size());
   EXPECT_NEAR(scores.logprobs[0], std::log(0.5), 1e-6);
-  EXPECT_NEAR(scores.logprobs[1], std::log(0.3), 1e-6);  // spellings add up
+  EXPECT_NEAR(scores.logprobs[1], std::log(0.3), 1e-6);  // probabilities of spellings are added
   EXPECT_NEAR(*scores.mass, 0.8, 1e-6);
-  // Without the mass the log-sum-exp is not computed.
+  // The log-sum-exp is not computed if the mass is not wanted.
   const QuestionReads cheap = ReadPaths({}, kPrompt, {{{1}}, {{2}}}, false);
   EXPECT_FALSE(std::get_if<LabelSpec>(&cheap.rows[0].request.output)->want_log_sum_exp);
   EXPECT_FALSE(model.Read(cheap, kPrompt.size()).mass.has_value());
@@ -66,7 +67,7 @@ TEST(OptionPathsTest, LongerOptionsCostARowForEachPlaceWhereTheyEnd) {
   model.next[{1}] = {{3, 0.5}, {4, 0.25}};
   model.next[{2}] = {{5, 0.5}};
   model.next[{2, 5}] = {{3, 0.5}};
-  // "1 3" and "1 4" are read in one row, "2 5 3" in another; 6 behind the prompt.
+  // "1 3" and "1 4" are read in one row, "2 5 3" in another row, and 6 in the prompt's row.
   const QuestionReads reads =
       ReadPaths({}, kPrompt, {{{1, 3}}, {{1, 4}}, {{2, 5, 3}}, {{6}}}, false);
   ASSERT_EQ(reads.rows.size(), 3u);
@@ -86,7 +87,7 @@ TEST(OptionPathsTest, AnOptionThatBeginsAnotherLosesWhatIsTheOther) {
   model.next[{}] = {{1, 0.5}, {9, 0.5}};
   model.next[{1}] = {{2, 0.5}};
   model.next[{1, 2}] = {{3, 0.5}};
-  // "like", "like new", "like new car": 0.5, of these 0.25 go on, of these 0.125.
+  // "like" has 0.5, "like new" 0.25 of that text, "like new car" 0.125.
   const QuestionReads reads = ReadPaths({}, kPrompt, {{{1}}, {{1, 2}}, {{1, 2, 3}}}, false);
   const OptionScores scores = model.Read(reads, kPrompt.size());
   EXPECT_NEAR(std::exp(scores.logprobs[0]), 0.25, 1e-6);

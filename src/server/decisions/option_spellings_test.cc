@@ -23,7 +23,7 @@ TEST(OptionSpellingsTest, YesAndNoOfTheLanguageThatTheQuestionNames) {
   const auto german = SpellingsOfYesNo("Ist das Werbung? Antworte mit ja oder nein.");
   EXPECT_EQ(german[0], (Texts{"yes", "Yes", "ja", "Ja"}));
   EXPECT_EQ(german[1], (Texts{"no", "No", "nein", "Nein"}));
-  // One of the two alone, or a part of another word, names no language.
+  // A single one of the two words, or a part of another word, does not name a language.
   EXPECT_EQ(SpellingsOfYesNo("ja?")[0], plain[0]);
   EXPECT_EQ(SpellingsOfYesNo("Does the ninja use a neinful word?")[0], plain[0]);
   EXPECT_EQ(SpellingsOfYesNo("垃圾邮件吗？回答是或否。")[0], (Texts{"yes", "Yes", "是"}));

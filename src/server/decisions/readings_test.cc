@@ -1,4 +1,4 @@
-// Readings through /v1/decisions, /v1/systemone and /rerank, over the fakes.
+// Tests readings through /v1/decisions, /v1/systemone and /rerank, over the fake engine.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,8 @@ constexpr char kMood[] = R"([{"type": "choice", "instructions": "What is the moo
 
 class ReadingsTest : public DecisionServerTest {
  protected:
-  // A model whose options are single words, and whose logits are by what they say.
+  // Starts a model whose options are single words. `logits` are looked up by the prompt and the
+  // word.
   void StartWords(std::map<std::string, float> logits) {
     for (const char* word : {" sad", " Sad", " glad", " very", " low", " high"}) {
       all_words_.push_back(word);
@@ -48,7 +49,7 @@ TEST_F(ReadingsTest, WordsAddUpTheSpellingsOfAnOption) {
   StartWords({{" sad", 1}, {" Sad", 0}, {" glad", 0.5}});
   const Json json = Decide(kMood, R"("reading": "words", "prompt": "cue")");
   const double sad = std::exp(1) + 1, glad = std::exp(0.5);
-  // Spellings that the tokenizer has no word for are several tokens, and are left out.
+  // Spellings that the tokenizer has no single token for are left out.
   EXPECT_EQ(PromptText(0), "Text: It rains.\nMood:");
   EXPECT_EQ(engine_.last_group().size(), 1u);
   const Json& answer = json["answers"][0];
@@ -58,7 +59,7 @@ TEST_F(ReadingsTest, WordsAddUpTheSpellingsOfAnOption) {
   EXPECT_EQ(answer["diagnostics"]["reading"], "words");
   EXPECT_EQ(answer["diagnostics"]["prompt"], "cue");
   EXPECT_FALSE(answer["diagnostics"].contains("warning"));
-  // One spelling only, where that is asked for.
+  // Only an option's own spelling counts if the request asks for that.
   const Json exact = Decide(kMood, R"("reading": "words", "prompt": "cue", "spellings": "exact")");
   EXPECT_NEAR(exact["answers"][0]["probabilities"][0]["probability"].get<double>(),
               1 / (1 + std::exp(-0.5)), 1e-6);
@@ -73,22 +74,22 @@ TEST_F(ReadingsTest, SmallMassIsToldWithTheAnswer) {
 }
 
 TEST_F(ReadingsTest, CalibrationTakesTheBaselineOffAndKeepsIt) {
-  // Without content the model says "sad" by e^2 : 1.
+  // On inputs without content, the model prefers "sad" to "glad" by e^2 : 1.
   StartWords({{" sad", 2}, {" Sad", -60}, {" glad", 0}, {"Text: It rains.| glad", 1}});
   const std::string calibrated = R"("reading": "words+calibrated", "prompt": "cue")";
   const Json first = Decide(kMood, calibrated);
-  EXPECT_EQ(engine_.last_group().size(), 4u);  // the input, and three without content
+  EXPECT_EQ(engine_.last_group().size(), 4u);  // the input and three inputs without content
   EXPECT_EQ(PromptText(1), "Text: N/A\nMood:");
   EXPECT_EQ(PromptText(2), "Text: \nMood:");
   const double glad = first["answers"][0]["probabilities"][1]["probability"];
   EXPECT_NEAR(glad, 1 / (1 + std::exp(-1)), 1e-6);
-  // The second time the baseline is known; the answer is the same to the bit.
+  // The baseline is in the cache now. The answer has the same bits.
   const Json second = Decide(kMood, calibrated);
   EXPECT_EQ(engine_.last_group().size(), 1u);
   EXPECT_EQ(second["answers"][0]["probabilities"].dump(),
             first["answers"][0]["probabilities"].dump());
   EXPECT_EQ(second["usage"]["input_tokens"], first["usage"]["input_tokens"]);
-  // Another salt does not see it.
+  // A request with another salt does not find the baseline.
   Decide(kMood, calibrated + R"(, "cache_salt": "tenant")");
   EXPECT_EQ(engine_.last_group().size(), 4u);
 }
@@ -96,7 +97,7 @@ TEST_F(ReadingsTest, CalibrationTakesTheBaselineOffAndKeepsIt) {
 TEST_F(ReadingsTest, PermutedAnswersDoNotDependOnTheOrderOfTheOptions) {
   StartModel();
   engine_.set_reader([](const Request& request) {
-    // A model that likes the first letter, whatever stands there.
+    // A model that prefers the first letter, whatever option it stands for.
     ReadValues read;
     const auto& tokens = std::get_if<LabelSpec>(&request.output)->tokens;
     for (size_t i = 0; i < tokens.size(); ++i) read.values.push_back(i == 0 ? 2.0f : 0.0f);
@@ -123,7 +124,7 @@ TEST_F(ReadingsTest, PermutedAnswersDoNotDependOnTheOrderOfTheOptions) {
 }
 
 TEST_F(ReadingsTest, PermutedAnswersDoNotDependOnTheOrderOfTheExamples) {
-  // A model that repeats the answer of the example before the input.
+  // A model that repeats the answer of the last example.
   StartWords({});
   engine_.set_reader([this](const Request& request) {
     const std::string prompt = words_.Decode(request.prompt, false);
@@ -165,7 +166,7 @@ TEST_F(ReadingsTest, AnOffsetOfTheProfileMovesPredicates) {
   EXPECT_NEAR(json["answers"][0]["probability"].get<double>(),
               1 / (1 + std::exp(-(log_odds + 1.5) / 2)), 1e-9);
   EXPECT_EQ(json["answers"][0]["diagnostics"]["offset"], 1.5);
-  // A temperature in the request stands instead of the profile's temperature and offset.
+  // A temperature in the request replaces the profile's temperature and offset.
   EXPECT_NEAR(Decide(predicate, method + R"(, "temperature": 1)")["answers"][0]["probability"]
                   .get<double>(),
               plain, 1e-9);
@@ -227,11 +228,11 @@ TEST_F(ReadingsTest, RanksByTheLikelihoodOfTheQuery) {
   const Answer answer = Post("/rerank", R"({"query": "ab", "documents": ["x", "yz"],
                                             "reading": "likelihood"})");
   EXPECT_EQ(answer.status, 200) << answer.body;
-  ASSERT_EQ(engine_.last_group().size(), 3u);  // one of them without a document
+  ASSERT_EQ(engine_.last_group().size(), 3u);  // one of the prompts has no document
   EXPECT_EQ(PromptText(1), "Document: yz\nQuery: a");
   EXPECT_EQ(PromptText(2), "Document: \nQuery: a");
   EXPECT_EQ(Labels(1), std::vector<TokenId>{'b'});
-  // The tokens behind "Query:" but the last one, which the label reads.
+  // The tokens behind "Query:", except the last one, whose probability is read as a label's.
   EXPECT_EQ(engine_.last_group()[1].prompt_logprobs->start,
             static_cast<int32_t>(std::string("Document: yz\nQuery:").size()));
   EXPECT_EQ(Post("/rerank", R"({"query": "a", "documents": ["x"], "reading": "permuted"})")

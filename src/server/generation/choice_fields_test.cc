@@ -9,8 +9,8 @@ namespace {
 
 using Ids = std::vector<TokenId>;
 
-// A tokenizer that puts a space before the first word of a text, as SentencePiece does, and writes
-// no 'q'.
+// A tokenizer that adds a space before the first word of a text, as SentencePiece does, and has no
+// token for 'q'.
 class SpacingTokenizer final : public ByteTokenizer {
  public:
   Status Encode(std::string_view text, bool special, std::vector<TokenId>* ids) const override {
@@ -55,7 +55,7 @@ TEST(ReadChoices, BeginningsOfOthersAreEnded) {
   EXPECT_EQ(status.param(), "guided_choice");
   model.defaults.eos_token_ids = {kFakeEos, 5};
   EXPECT_EQ(Read(model, body, &status), (std::vector<Ids>{{'a', 'b'}, {'a', kFakeEos}, {'b'}}));
-  model.defaults.eos_token_ids = {5, kFakeEos};  // the tokenizer's own comes first
+  model.defaults.eos_token_ids = {5, kFakeEos};  // the tokenizer's own is preferred
   EXPECT_EQ(Read(model, body, &status), (std::vector<Ids>{{'a', 'b'}, {'a', kFakeEos}, {'b'}}));
   model.defaults.eos_token_ids = {5, 6};
   EXPECT_EQ(Read(model, body, &status), (std::vector<Ids>{{'a', 'b'}, {'a', 5}, {'b'}}));

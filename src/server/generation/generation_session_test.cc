@@ -16,8 +16,8 @@ RequestOutput Output(std::string_view bytes, std::optional<FinishReason> finish 
   return output;
 }
 
-// Feeds the bytes in outputs that are cut at random places, and returns the text and the reason of
-// its end.
+// Feeds the bytes as outputs that are cut at random places. Returns the text and the reason for its
+// end.
 std::pair<std::string, StopReason> Feed(const std::string& bytes, const TextOptions& options,
                                         std::mt19937* random) {
   const ByteTokenizer tokenizer;
@@ -92,7 +92,8 @@ TEST(GenerationSession, StopStringsMayBeginButNotEndBeforeTheLeastTokens) {
   EXPECT_EQ(delta->text, "");
   EXPECT_EQ(delta->finish, FinishReason::kStop);
   GenerationSession within(&tokenizer, {.stop = {"aba"}, .min_tokens = 3}, 1, {});
-  EXPECT_EQ(within.Consume(Output("aba"))->text, "ab");  // the last character may begin another one
+  // The last character may begin another stop string.
+  EXPECT_EQ(within.Consume(Output("aba"))->text, "ab");
   delta = within.Consume(Output("b"));
   EXPECT_EQ(delta->text, "");
   EXPECT_FALSE(delta->finish);

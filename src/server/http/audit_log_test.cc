@@ -36,7 +36,8 @@ TEST_F(AuditLogTest, ALinePerRequestForWorkWithoutContents) {
   config.api_keys = {{.key = "secret-1"}, {.key = "secret-2", .name = "billing"}};
   config.audit_log = path_;
   Start(config);
-  // A line is written behind the end of its answer: the next request waits for it.
+  // A line is written after the end of its answer, so the test waits for the line before the next
+  // request.
   size_t num_lines = 0;
   const auto post = [&](const std::string& path, const std::string& key, const std::string& id) {
     const Answer answer =

@@ -28,8 +28,8 @@ TEST(HeadCheck, OrdinaryHeadsPass) {
   EXPECT_TRUE(Check("Content-Length: 3\r\n", "HTTP/1.0").ok());
 }
 
-// The variants of the public lists of request smuggling: each makes some program see another end of
-// the body, or another field, than the next one.
+// Cases from public lists of request smuggling. Each of them makes two programs disagree about the
+// end of the body, or about a field.
 TEST(HeadCheck, AmbiguousFramingIsRefused) {
   for (const std::string& fields : {
            "Transfer-Encoding: xchunked\r\n"s,

@@ -1,4 +1,4 @@
-// Clients that send what no honest client sends: the server over the fakes.
+// Tests the server, over the fakes, against clients that send what no honest client sends.
 
 #include <gtest/gtest.h>
 
@@ -75,8 +75,9 @@ TEST_F(HostileClientTest, AllBodiesTogetherHaveOneBudget) {
   Start(config);
   const std::string half(600 << 10, ' ');
   const std::string head = std::string(kHead) + "Content-Length: 1000000\r\n\r\n";
-  // A body holds its share only once the server has read it: any later one then fails. If the
-  // second is read before the first, the first fails, and both begin anew.
+  // A body takes its share of the budget only once the server has read it; the later of two bodies
+  // then fails. If the second body is read before the first, the first one fails, and both are sent
+  // again.
   std::unique_ptr<Client> first;
   Answer answer;
   EXPECT_TRUE(Eventually([&] {
@@ -88,12 +89,12 @@ TEST_F(HostileClientTest, AllBodiesTogetherHaveOneBudget) {
     return answer.status == 503;
   }));
   EXPECT_FALSE(answer.Field("Retry-After").empty());
-  EXPECT_EQ(Post("/tokenize", R"({"prompt": "abc"})").status, 200);  // short ones need no budget
+  EXPECT_EQ(Post("/tokenize", R"({"prompt": "abc"})").status, 200);  // short bodies need no budget
   first.reset();
   EXPECT_TRUE(Eventually([&] {
     Client third(port_);
     third.SendRaw(head + std::string(1000000, ' '));
-    return third.Read().status == 400;  // all of it was read: it is no JSON
+    return third.Read().status == 400;  // the whole body was read: it is no JSON
   }));
 }
 
@@ -108,7 +109,7 @@ TEST_F(HostileClientTest, AForeignPageIsRefused) {
   EXPECT_EQ(Post("/tokenize", body).status, 200);
 }
 
-// At the limit of connections a new one goes before an idle one.
+// At the limit of connections, a new connection closes the one that has been idle longest.
 TEST_F(HostileClientTest, TheOldestIdleConnectionMakesWay) {
   ServerConfig config;
   config.max_connections = 2;
@@ -141,7 +142,7 @@ TEST_F(HostileClientTest, HealthAndMetricsHaveAReserve) {
   }
   EXPECT_EQ(Post("/tokenize", R"({"prompt": "abc"})").status, 503);
   {
-    std::vector<std::unique_ptr<Client>> silent;  // beyond the reserve, too
+    std::vector<std::unique_ptr<Client>> silent;  // more than the reserve holds, too
     for (int i = 0; i < kReserveConnections; ++i) {
       silent.push_back(std::make_unique<Client>(port_));
     }

@@ -181,7 +181,8 @@ TEST_F(HttpServerTest, LimitsOfTheMessage) {
       "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
   for (int i = 0; i < 3; ++i) chunked.SendRaw("200\r\n" + std::string(512, ' ') + "\r\n");
   ExpectError(chunked.Read(), 413, "invalid_request_error");
-  for (const char* endless : {"1;", "0\r\n"}) {  // the extension of a chunk, and trailers
+  // An endless extension of a chunk, and endless trailers.
+  for (const char* endless : {"1;", "0\r\n"}) {
     Client client(port_);
     client.SendRaw(
         "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -203,7 +204,7 @@ TEST_F(HttpServerTest, RefusalsHaveTheRequestsIdAndOrigin) {
       "Origin: https://good.example\r\n";
   const std::pair<const char*, int> cases[] = {
       {"Content-Length: 1001\r\n\r\n", 413},
-      {"Content-Length: 10\r\n\r\n", 408},  // without a body
+      {"Content-Length: 10\r\n\r\n", 408},  // the body does not come
       {"Transfer-Encoding: chunked\r\n\r\nx\r\n", 400},
   };
   for (const auto& [rest, status] : cases) {
@@ -303,7 +304,7 @@ TEST_F(HttpServerTest, AddressInUseAndBadTlsFilesAreNamed) {
   EXPECT_EQ(HttpServer(config).Start().status().param(), "host");
 }
 
-// A tokenizer that encodes only after its release.
+// A tokenizer that waits in Encode until it is released.
 class HeldTokenizer final : public ByteTokenizer {
  public:
   Status Encode(std::string_view text, bool add_special_tokens,

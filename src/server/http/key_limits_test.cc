@@ -21,10 +21,10 @@ TEST(KeyLimits, ABucketOfAMinute) {
   const Status refused = limits.Admit(0, 4 * kSecondUs).status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(refused.message(), HasSubstr("requests_per_minute"));
-  EXPECT_EQ(refused.retry_after_s(), 6);  // one comes back every 10 s
+  EXPECT_EQ(refused.retry_after_s(), 6);  // one request comes back every 10 s
   EXPECT_TRUE(limits.Admit(0, 10 * kSecondUs).ok());
   EXPECT_FALSE(limits.Admit(0, 10 * kSecondUs).ok());
-  // An hour fills no more than a minute's.
+  // After an hour, the bucket still holds no more than a minute's requests.
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(limits.Admit(0, 3600 * kSecondUs).ok());
   EXPECT_FALSE(limits.Admit(0, 3600 * kSecondUs).ok());
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(limits.Admit(1, 0).ok());
@@ -50,12 +50,12 @@ TEST(KeyLimits, TokensAreCountedOnceTheyAreKnown) {
   ASSERT_TRUE(charge);
   EXPECT_TRUE(limits.Admit(0, 0).ok());
   charge(599);
-  EXPECT_TRUE(limits.Admit(0, 0).ok());  // one is left
+  EXPECT_TRUE(limits.Admit(0, 0).ok());  // one token is left
   charge(101);
   const Status refused = limits.Admit(0, 0).status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(refused.message(), HasSubstr("tokens_per_minute"));
-  // 100 too many, at 10 a second, and one for the request.
+  // 100 tokens too many, at 10 tokens a second, and one token for the request.
   EXPECT_EQ(refused.retry_after_s(), 11);
   EXPECT_FALSE(limits.Admit(0, 10 * kSecondUs).ok());
   EXPECT_TRUE(limits.Admit(0, 11 * kSecondUs).ok());
@@ -80,7 +80,8 @@ TEST(KeyLimits, TheLongestWaitIsTold) {
   limits.Charger(0)(86400 + 99);
   const Status refused = limits.Admit(0, 0).status();
   EXPECT_THAT(refused.message(), HasSubstr("tokens_per_minute"));
-  // A minute's tokens are the greater debt: 86,439 at one a second, and one for the request.
+  // The minute's bucket has the longer wait: 86,439 tokens at one a second, and one for the
+  // request.
   EXPECT_EQ(refused.retry_after_s(), 86400 + 99 - 60 + 1);
 }
 
@@ -109,7 +110,8 @@ TEST_F(KeyLimitsServerTest, PromptsAndAnswersCountAgainstAKeysTokens) {
   const auto ask = [&](const std::string& path, const std::string& body) {
     return testing::Client(port_).Post(path, body, {{"Authorization", "Bearer small"}});
   };
-  // 2 tokens and 5, then a read of 1 by 2 labels, then what exceeds the rest.
+  // The first request takes 2 + 5 tokens, the second 3 (a read of 1 token with 2 labels), the third
+  // more than the rest.
   EXPECT_EQ(ask("/v1/completions", R"({"prompt": "Hi", "max_tokens": 5})").status, 200);
   EXPECT_EQ(
       ask("/v1/score", R"({"query": "q", "items": ["a", "b"], "label_token_ids": [1, 2]})").status,
@@ -121,7 +123,8 @@ TEST_F(KeyLimitsServerTest, PromptsAndAnswersCountAgainstAKeysTokens) {
   const testing::Answer refused = ask("/v1/completions", R"({"prompt": "Hi"})");
   EXPECT_EQ(refused.status, 429);
   EXPECT_THAT(refused.body, HasSubstr("tokens_per_minute"));
-  // 7, 3 and 45 of 30: 25 too many, at one in 2 s, and one for the request.
+  // 7 + 3 + 45 tokens were taken from 30: 25 too many, at one token in 2 s, and one for the
+  // request.
   const int64_t wait_s = std::stoll(refused.Field("retry-after"));
   EXPECT_GE(wait_s, 40);
   EXPECT_LE(wait_s, 56);

@@ -37,7 +37,7 @@ class Certificate {
   }
   ~Certificate() { std::filesystem::remove_all(dir_); }
 
-  // A new key and certificate in place of those before.
+  // Makes a new key and certificate in place of the old ones.
   void Make() {
     EVP_PKEY* key = EVP_EC_gen("P-256");
     X509* x509 = X509_new();
@@ -70,7 +70,7 @@ class Certificate {
   std::string keyfile() const { return dir_ + "/key.pem"; }
 
  private:
-  // A time of its own for each change: the clock of the file system is coarse.
+  // Sets a different time at each change: the clock of the file system is coarse.
   void SetTime(const std::string& path) {
     time_ += std::chrono::seconds(1);
     std::filesystem::last_write_time(path, time_);
@@ -91,7 +91,8 @@ TEST(TlsFiles, AreReadAgainWhenTheyChange) {
   };
   const std::string first = certificate_at(10 * kSecondUs);
   certificate.Make();
-  EXPECT_EQ(certificate_at(10 * kSecondUs + kSecondUs / 2), first);  // looked a moment ago
+  // The files were checked just before.
+  EXPECT_EQ(certificate_at(10 * kSecondUs + kSecondUs / 2), first);
   const std::string second = certificate_at(12 * kSecondUs);
   EXPECT_NE(second, first);
   certificate.Spoil();

@@ -9,7 +9,7 @@ namespace {
 
 class GatewayFieldsTest : public ServerTest {
  protected:
-  // The request that the engine gets from one with this head.
+  // The request that the engine gets from an HTTP request with these headers.
   Request Sent(const Headers& headers, const std::string& fields = "") {
     const Answer answer =
         Post("/v1/completions",
@@ -57,7 +57,7 @@ TEST_F(GatewayFieldsTest, OtherSpellingsAndValuesOfOtherKinds) {
   const Request none = Sent({{"x-llm-d-slo-ttft-ms", "soon"},
                              {"x-llm-d-slo-tpot-ms", "-1"},
                              {"x-llm-d-inference-objective", "unknown"}});
-  EXPECT_EQ(none.slo_ttft_us, 900'000);  // the route's
+  EXPECT_EQ(none.slo_ttft_us, 900'000);  // from the route
   EXPECT_EQ(none.slo_tpot_us, std::nullopt);
   EXPECT_EQ(none.priority, 0);
 }

@@ -41,8 +41,7 @@ class KeptAnswer final : public Responder {
     });
     done.get_future().wait();
   }
-  // Breaks the cycle of a session that owns its responder and a responder that owns the session's
-  // callback.
+  // Breaks a cycle: a session owns its responder, and the responder owns the session's callback.
   void Drop() {
     thread_.join();
     abort_ = nullptr;

@@ -37,7 +37,7 @@ Parsed Parse(ToolStyle style, std::string_view text, size_t piece_max, int* num_
   return parsed;
 }
 
-// Expects content and calls, written as name and arguments in turn, however the text is cut.
+// Expects content and calls (pairs of name and arguments), wherever the text is cut into pieces.
 void Expect(ToolStyle style, std::string_view text, std::string_view content,
             const std::vector<std::pair<std::string, Json>>& calls) {
   for (const size_t piece_max : {1, 2, 3, 7, 1000}) {
@@ -62,7 +62,8 @@ TEST(ToolCallParser, Hermes) {
       "I look.\n<tool_call>{\"name\": \"find\", \"arguments\": {\"q\": \"}\\\" </tool_call>\"}}"
       "</tool_call>\n<tool_call>\n{\"arguments\": {\"b\": 2}, \"name\": \"add\"}\n</tool_call>\n",
       "I look.", {{"find", {{"q", "}\" </tool_call>"}}}, {"add", {{"b", 2}}}});
-  // Without the closing mark; without arguments; the form of OpenAI; arguments as a string.
+  // Calls without the closing mark, without arguments, in the form of OpenAI, and with arguments as
+  // a string.
   Expect(kStyle, "<tool_call>{\"name\": \"add\"}", "", {{"add", Json::object()}});
   Expect(kStyle,
          "<tool_call>{\"type\": \"function\", \"function\": {\"name\": \"add\", \"arguments\": "
@@ -124,7 +125,7 @@ TEST(ToolCallParser, ArgumentsArriveWhileTheyAreWritten) {
       &num_pieces);
   EXPECT_EQ(parsed.calls.at(0).arguments, "{\"text\": \"a long text of many words\"}");
   EXPECT_GT(num_pieces, 8);
-  // Arguments that the budget cuts short are passed on as far as they go.
+  // Arguments that the token budget cuts short are passed on up to the cut.
   const Parsed cut = Parse(ToolStyle::kHermes,
                            "<tool_call>{\"name\": \"add\", \"arguments\": {\"text\": \"a lo", 4);
   EXPECT_EQ(cut.calls.at(0).arguments, "{\"text\": \"a lo");

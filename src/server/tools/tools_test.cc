@@ -94,7 +94,7 @@ TEST_F(ToolsTest, ForcedCallsAreConstrained) {
   EXPECT_TRUE(Accepts(call("add", "{\"a\": 5}")));
   EXPECT_FALSE(Accepts(call("now", "{}")));
   EXPECT_FALSE(Accepts(call("add", "{\"a\": 5}") + "\n" + call("add", "{\"a\": 5}")));
-  // A schema beside tools that may be called.
+  // A schema together with tools that may be called.
   EXPECT_EQ(Chat(R"("response_format": {"type": "json_object"})").status, 200);
   EXPECT_TRUE(Accepts("{\"x\": 1}"));
   EXPECT_TRUE(Accepts(call("now", "{}")));
@@ -176,7 +176,7 @@ TEST_F(ToolsTest, MistakesNameTheField) {
   }
 }
 
-// The templates of tests/data are of the forms of Qwen, Mistral, Llama and of ChatML.
+// The templates of tests/data have the forms of Qwen, Mistral, Llama and ChatML.
 TEST(ToolStyleTest, TemplatesSayHowTheirModelsCall) {
   const auto detect = [](const std::string& name) {
     std::ifstream file(std::string(SKEIN_SOURCE_DIR) + "/tests/data/chat_templates/" + name);

@@ -9,8 +9,8 @@
 namespace skein::jinja {
 namespace {
 
-// All attributes of Python's types that templates meet. The list is whole, so that an attribute
-// without an implementation does not look like a missing one. Sorted.
+// All attributes of Python's types that templates use. The lists are complete, so that an attribute
+// that exists in Python and is not implemented here is told from one that does not exist. Sorted.
 constexpr std::array<std::string_view, 47> kStrAttributes = {
     "capitalize",   "casefold",    "center",    "count",      "encode",       "endswith",
     "expandtabs",   "find",        "format",    "format_map", "index",        "isalnum",
@@ -65,7 +65,7 @@ Value NoAttribute(const Value& value, std::string_view name) {
                                  " object' has no attribute '" + std::string(name) + "'");
 }
 
-// The result of getattr(value, name); undefined if that raises AttributeError.
+// The result of Python's getattr(value, name); undefined if Python raises AttributeError.
 Value PythonAttribute(const Value& value, std::string_view name, RenderState* state) {
   if (name.size() > 4 && name.starts_with("__") && name.ends_with("__")) {
     state->FailUnsupported("attribute '" + std::string(name) + "'");
@@ -92,7 +92,7 @@ Value PythonAttribute(const Value& value, std::string_view name, RenderState* st
   return NoAttribute(value, name);
 }
 
-// value[key]; undefined if that raises.
+// The result of value[key]; undefined if Python raises an error.
 Value PythonItem(const Value& value, const Value& key, RenderState* state) {
   if (value.Is(Kind::kDict)) {
     if (key.Is(Kind::kDict) ||
@@ -159,7 +159,7 @@ Value GetItem(const Value& value, const Value& key, RenderState* state) {
 
 namespace {
 
-// The half-open walk of a slice over `length` items, as Python bounds it.
+// The half-open range of a slice over `length` items, with Python's bounds.
 struct Walk {
   Integer start, stop, step;
 };
@@ -222,7 +222,7 @@ Value GetSlice(const Value& value, const Value& start, const Value& stop, const 
     } else {
       items.push_back(value.sequence().items[index]);
     }
-    // A step may be huge: the walk stops before the sum overflows.
+    // A step may be huge. Stopping here keeps the sum from overflowing.
     if (walk.step > length || walk.step < -length) break;
   }
   if (is_text) return Value::Of(std::move(text));

@@ -11,8 +11,8 @@
 namespace skein::jinja {
 namespace {
 
-// The names of one block. Blocks nest as in the source; a macro's block lies in the one that
-// defines it.
+// The names of one block. Scopes nest as blocks do in the source. The scope of a macro lies in the
+// scope that defines the macro.
 struct Scope {
   Scope* parent = nullptr;
   std::vector<std::pair<std::string_view, Value>> names;  // views into the tree
@@ -43,8 +43,8 @@ class Evaluator {
   }
 
  private:
-  // A scope that lives as long as this object. It lives longer if a macro was defined meanwhile,
-  // which may refer to it.
+  // Owns a scope for as long as this object lives. If a macro is defined meanwhile, the scope
+  // stays, since the macro may refer to it.
   class ScopeHolder {
    public:
     ScopeHolder(Evaluator* evaluator, Scope* parent)
@@ -119,7 +119,7 @@ class Evaluator {
       case StmtKind::kScope:
         return RunBody(stmt.body, ScopeHolder(this, scope).get());
       case StmtKind::kMacro:
-        state_->Charge(sizeof(Scope) + sizeof(Macro) + 256);  // the scopes around it are kept, too
+        state_->Charge(sizeof(Scope) + sizeof(Macro) + 256);  // the enclosing scopes are kept, too
         macros_.push_back(Macro{&stmt, scope});
         SetName(scope, stmt.text, Value::Of(&macros_.back()));
         break;
@@ -131,7 +131,7 @@ class Evaluator {
     return Flow::kNormal;
   }
 
-  // The text of a block after its filters.
+  // Renders a block and applies its filters to the text.
   Value Capture(const Stmt& stmt, Scope* scope) {
     Value text = RunToText(stmt.body, ScopeHolder(this, scope).get());
     if (stmt.value == nullptr) return text;
@@ -171,7 +171,8 @@ class Evaluator {
       Assign(stmt.target, loop->current, inner.get());
       if (!state_->ok()) break;
       const Flow flow = RunBody(stmt.body, inner.get());
-      // The else branch runs unless one iteration came to its end: Jinja compiles it so.
+      // As in Jinja, the else branch runs unless at least one iteration reached its end without
+      // break or continue.
       if (flow == Flow::kNormal) completed_one = true;
       if (flow == Flow::kBreak) break;
     }
@@ -456,7 +457,7 @@ class Evaluator {
     return {};
   }
 
-  // The range is at most as long as the sandbox allows.
+  // The range has at most as many items as the sandbox allows.
   Value CallRange(const Arguments& arguments) {
     constexpr Integer kMaxRange = 100'000;
     Integer bounds[3] = {0, 0, 1};
@@ -531,7 +532,7 @@ class Evaluator {
   const Value& variables_;
   RenderState* const state_;
   std::string* out_ = nullptr;
-  const Value* block_text_ = nullptr;  // the operand of a filter that has none of its own
+  const Value* block_text_ = nullptr;  // the operand of a filter without an operand
   std::deque<Scope> scopes_;
   std::deque<Macro> macros_;
   std::deque<Namespace> namespaces_;

@@ -8,7 +8,7 @@
 namespace skein::jinja {
 namespace {
 
-// Names that Jinja defines and this engine does not.
+// Names that Jinja defines and this engine does not support.
 constexpr std::array<std::string_view, 8> kUnsupportedNames = {
     "lipsum", "cycler", "joiner", "self", "super", "caller", "varargs", "kwargs"};
 
@@ -218,7 +218,7 @@ ExprPtr ExprParser::ParsePrimary() {
   switch (current().kind) {
     case TokenKind::kName:
       return ParseNameOrConstant();
-    case TokenKind::kString: {  // adjacent strings are one
+    case TokenKind::kString: {  // adjacent strings are joined
       expr = Make(ExprKind::kConstant);
       std::string text;
       for (; At(TokenKind::kString); Next()) text += current().text;
@@ -472,7 +472,7 @@ void ExprParser::CheckName(const std::string& name) {
   }
 }
 
-// A callee is a name (of a function or macro) or a method.
+// Checks that the callee is the name of a function or macro, or a method.
 void ExprParser::CheckCallee(const Expr& callee) {
   if (callee.kind == ExprKind::kName && callee.name == "loop") {
     FailUnsupported("a recursive loop");
@@ -483,7 +483,8 @@ void ExprParser::CheckCallee(const Expr& callee) {
 
 void ExprParser::CheckFilter(const Expr& filter) {
   if (!IsFilter(filter.name)) return FailUnsupported("filter '" + filter.name + "'");
-  // The filters below apply a filter or test that an argument names; it must be known here.
+  // These filters apply another filter or test, which an argument names. The parser must know the
+  // name.
   const bool by_attribute = filter.name == "selectattr" || filter.name == "rejectattr";
   const bool selects = by_attribute || filter.name == "select" || filter.name == "reject";
   const size_t position = by_attribute ? 2 : 1;

@@ -13,11 +13,11 @@
 
 namespace skein::jinja {
 
-// Parses the inside of tags from the tokens of a template. The first error is kept; parsing
-// functions then return quickly with an arbitrary value, perhaps null.
+// Parses expressions inside tags from the tokens of a template. Keeps the first error. After an
+// error, the parsing functions return quickly with an arbitrary value, perhaps null.
 class ExprParser {
  public:
-  // Deeper trees are refused, so that a walk over a tree needs little stack.
+  // Deeper trees are refused, so that walking a tree needs little stack.
   static constexpr int kMaxDepth = 100;
 
   explicit ExprParser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
@@ -38,23 +38,23 @@ class ExprParser {
   void Next() {
     if (pos_ + 1 < tokens_.size()) ++pos_;
   }
-  // Skips the current token if it is this one.
+  // Skips the current token if it is the name `name`.
   bool SkipName(std::string_view name);
   bool SkipOperator(std::string_view op);
-  // Skips the current token, or fails if it is another one.
+  // Skips the current token if it is the operator `op`; fails otherwise.
   void ExpectOperator(std::string_view op);
   void Expect(TokenKind kind, std::string_view what);
   std::string ExpectName();
 
   // Parses an expression, with or without an inline if.
   ExprPtr ParseExpression(bool with_conditional = true);
-  // Parses an expression, or several with commas between them, which make a tuple.
+  // Parses one expression, or a tuple of expressions separated by commas.
   ExprPtr ParseTuple(bool with_conditional = true, bool in_parentheses = false);
   // Parses the target of an assignment. An attribute of a namespace is allowed only with
   // `with_namespace`.
   Target ParseTarget(bool with_namespace);
-  // Parses `| filter | filter ...` on `operand`, which is null for the text of a block. A filter
-  // tag has no first bar.
+  // Parses `| filter | filter ...` applied to `operand`, which is null for the text of a block. In
+  // a filter tag, no bar precedes the first filter.
   ExprPtr ParseFilters(ExprPtr operand, bool without_first_bar = false);
 
  private:
@@ -65,7 +65,7 @@ class ExprParser {
   void FailAs(StatusCode code, const std::string& message);
 
   ExprPtr Make(ExprKind kind, std::string name = {}) const;
-  // Adds an operand and updates the depth.
+  // Adds an operand and updates the depth of the expression.
   void Attach(Expr* expr, ExprPtr operand);
   ExprPtr Binary(ExprKind kind, std::string op, ExprPtr left, ExprPtr right);
 

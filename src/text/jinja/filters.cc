@@ -63,7 +63,7 @@ Value Truncated(double value, const Value& fallback, bool nan_is_error, RenderSt
   return Value::Of(static_cast<Integer>(value));
 }
 
-// Fails for an integer beyond 128 bits, which Python would take.
+// Fails for an integer of more than 128 bits, which Python would accept.
 bool CheckDigits(const std::string& text, RenderState* state) {
   if (text.size() > 36 && std::all_of(text.begin(), text.end(), [](char c) {
         return (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -81,7 +81,8 @@ Value FilterInt(const Value& value, const Bound& bound, RenderState* state) {
   if (value.IsUndefined()) return FailUndefinedOr(value, "", state);
   if (!value.Is(Kind::kString)) return fallback;
   const std::string& text = value.string();
-  if (!IsAscii(text)) state->FailUnsupported("'int' of text outside ASCII");  // it may hold digits
+  // The text may hold digits of other scripts.
+  if (!IsAscii(text)) state->FailUnsupported("'int' of text outside ASCII");
   if (!state->ok() || !CheckDigits(text, state)) return {};
   if (const auto integer = ParseInteger(text)) return Value::Of(*integer);
   const auto number = ParseFloat(text);
@@ -175,7 +176,8 @@ const std::vector<FilterEntry>& ScalarFilters() {
   return *kFilters;
 }
 
-// Filters whose result for safe text equals that for other text, or is safe text again.
+// Filters whose result does not depend on whether the text is marked as safe, except that a safe
+// text stays safe.
 bool TakesMarkup(std::string_view name) {
   for (const std::string_view taking :
        {"safe", "tojson", "length", "count", "default", "d", "int"}) {

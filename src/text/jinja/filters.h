@@ -22,8 +22,8 @@ struct FilterEntry {
 
 const std::vector<FilterEntry>& SequenceFilters();
 
-// map, select, reject, selectattr and rejectattr: they pass their arguments to another filter or
-// test.
+// Whether the filter is one of map, select, reject, selectattr and rejectattr, which pass their
+// arguments to another filter or test.
 bool IsMappingFilter(std::string_view name);
 Value CallMappingFilter(std::string_view name, const Value& value, const Arguments& arguments,
                         RenderState* state);

@@ -12,7 +12,8 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool IsNameChar(char c) { return IsNameStart(c) || IsDigit(c); }
 
-// Turns line ends into \n and drops one at the very end.
+// Turns line ends into
+// and drops one line end at the very end.
 std::string NormalizeNewlines(std::string_view source) {
   std::string out;
   out.reserve(source.size());
@@ -54,7 +55,7 @@ class Lexer {
 
   bool StartsWith(std::string_view text) const { return rest_.substr(pos_).starts_with(text); }
 
-  // Moves to `end`, the end of the text just read.
+  // Moves to `end`, the end of the text that was read last.
   void Advance(size_t end) {
     for (size_t i = pos_; i < end; ++i) line_ += rest_[i] == '\n';
     if (end > pos_) line_starting_ = rest_[end - 1] == '\n';
@@ -70,7 +71,7 @@ class Lexer {
     return from;
   }
 
-  // The text before a tag without the white space that the tag's sign or lstrip_blocks removes.
+  // The text before a tag, without the white space that the tag's sign or lstrip_blocks removes.
   std::string_view TrimBeforeTag(std::string_view text, char sign, bool is_variable) const {
     if (sign == '-') return Strip(text, nullptr, false, true);
     if (sign == '+' || is_variable) return text;
@@ -81,8 +82,8 @@ class Lexer {
     return only_space ? text.substr(0, line_start) : text;
   }
 
-  // The position behind a tag's end "%}" or "#}", which lies at `end` behind its sign. The sign '-'
-  // removes all white space there, no sign removes one newline.
+  // The position after a tag's end. `end` is the position of "%}" or "#}" after the sign. The sign
+  // '-' removes all white space after the tag; without a sign, one newline is removed.
   size_t BehindTagEnd(size_t end, char sign) const {
     end += 2;
     if (sign == '-') return SkipSpace(end);
@@ -114,7 +115,7 @@ class Lexer {
     Advance(tag);
     const size_t inside = tag + (sign != 0 ? 3 : 2);
     if (type == '#') return LexComment(inside);
-    // The lexer refuses this tag because its content need not consist of tokens.
+    // The content of a raw block need not consist of tokens, so the lexer refuses the tag.
     if (type == '%' && rest_.substr(SkipSpace(inside)).starts_with("raw")) {
       return FailAs(StatusCode::kUnsupported, "tag 'raw' is not supported");
     }
@@ -130,7 +131,7 @@ class Lexer {
     Advance(BehindTagEnd(end, sign));
   }
 
-  // Reads the inside of {{ }} or {% %} and its end.
+  // Reads the inside of a tag {{ }} or {% %}, and its end.
   void LexTag(char type) {
     const std::string_view end = type == '{' ? "}}" : "%}";
     std::string open_brackets;
@@ -184,7 +185,7 @@ class Lexer {
         end = DigitsEnd(end + 1 + sign);
       }
     }
-    // Behind a dot, digits are an index: x.0.1 has two of them.
+    // After a dot, digits are an index: x.0.1 has two indices.
     const Token& previous = tokens_.back();
     const bool is_index = previous.kind == TokenKind::kOperator && previous.text == ".";
     const bool is_float = end > digits_end && !is_index;
@@ -192,7 +193,7 @@ class Lexer {
     const std::string_view text = rest_.substr(pos_, end - pos_);
     const char next = end < rest_.size() ? rest_[end] : '\0';
     const bool has_base = text == "0" && std::string_view("xXoObB").find(next) != std::string::npos;
-    if (next == '_' || has_base) {  // 1_000, 0x1F
+    if (next == '_' || has_base) {  // a number such as 1_000 or 0x1F
       return FailAs(StatusCode::kUnsupported,
                     "a number with '" + std::string(1, next) + "' is not supported");
     }
@@ -236,7 +237,7 @@ class Lexer {
       if (letter != std::string_view::npos) {
         out->push_back(kMeanings[letter]);
       } else if (c == '\n') {
-        continue;  // a continued line
+        continue;  // a backslash before a line end continues the line
       } else if (c == 'x' || c == 'u' || c == 'U') {
         const size_t num_digits = c == 'x' ? 2 : c == 'u' ? 4 : 8;
         if (!AppendEscaped(raw.substr(i + 1, num_digits), num_digits, out)) return false;
@@ -295,7 +296,7 @@ class Lexer {
   const std::string_view rest_;
   size_t pos_ = 0;
   int line_ = 1;
-  bool line_starting_ = true;  // the text read last ended a line
+  bool line_starting_ = true;  // whether the text that was read last ended a line
   std::vector<Token> tokens_;
   Status status_;
 };

@@ -31,7 +31,7 @@ struct Token {
   double number = 0;
 };
 
-// The tokens of a template, the last one kEnd. White space control is applied as Jinja does with
+// The tokens of a template; the last token is kEnd. Removes white space as Jinja does with
 // trim_blocks and lstrip_blocks on and keep_trailing_newline off. kInvalidArgument names the line.
 Result<std::vector<Token>> Tokenize(std::string_view source);
 

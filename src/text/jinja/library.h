@@ -10,8 +10,8 @@
 
 namespace skein::jinja {
 
-// The filters, tests and methods that templates call. The parser asks which exist; the evaluator
-// calls them.
+// The filters, tests and methods that templates call. The parser asks which of them exist; the
+// evaluator calls them.
 
 // The evaluated arguments of a call.
 struct Arguments {
@@ -21,7 +21,7 @@ struct Arguments {
 
 bool IsFilter(std::string_view name);
 bool IsTest(std::string_view name);
-// A method of a string or dict, or one that the sandbox forbids.
+// Whether `name` is a method of a string or dict, including methods that the sandbox forbids.
 bool IsMethod(std::string_view name);
 
 // `value | name(arguments)`. REQUIRES: IsFilter(name).
@@ -48,7 +48,7 @@ Value Negate(const Value& value, RenderState* state);
 // a op b for == != < <= > >= in, "not in".
 bool Compare(std::string_view op, const Value& a, const Value& b, RenderState* state);
 
-// json.dumps(value).
+// How json.dumps(value) writes a value.
 struct JsonStyle {
   std::optional<std::string> indent;  // one level of indentation; nullopt: all in one line
   std::string item_separator = ", ";
@@ -58,8 +58,8 @@ struct JsonStyle {
 };
 std::string ToJson(const Value& value, const JsonStyle& style, RenderState* state);
 
-// Binds the arguments of a call in the order of `parameters`; nullopt where an argument is not
-// given. Fails on an unknown keyword, a surplus argument or fewer than `num_required`.
+// Binds the arguments of a call to `parameters`; an argument that is not given is nullopt. Fails
+// for an unknown keyword, a surplus argument or fewer than `num_required` arguments.
 std::vector<std::optional<Value>> BindArguments(std::string_view callee,
                                                 const std::vector<std::string_view>& parameters,
                                                 size_t num_required, const Arguments& arguments,

@@ -9,32 +9,32 @@
 
 namespace skein::jinja {
 
-// The state of a for loop; its body sees it as `loop`. An item is tested against the condition of
-// the loop only when the loop reaches it or looks ahead at it.
+// The state of a for loop, which its body sees as `loop`. An item is tested against the loop's
+// condition only when the loop reaches the item or looks ahead at it.
 struct Loop {
   std::vector<Value> source;
-  std::function<bool(const Value&)> keep;  // null: all
+  std::function<bool(const Value&)> keep;  // the loop's condition; null: all items are kept
 
   Value current;
   std::optional<Value> previous;
-  std::optional<Value> next;  // the item looked ahead at
+  std::optional<Value> next;  // the next item, after a look ahead
   Integer index0 = -1;
 
-  // Moves to the next item; false at the end.
+  // Moves to the next item. Returns false at the end.
   bool Advance();
 
   bool HasMore() const { return next.has_value() || num_taken_ < source.size(); }
 
-  // `loop.name`; undefined if there is none.
+  // `loop.name`; undefined if there is no such attribute.
   Value Attribute(std::string_view name, RenderState* state);
 
  private:
   // Makes `next` hold the next item if there is one.
   void Peek();
-  // Counts all items that pass the condition, and tests all that are left.
+  // Counts all items that pass the condition. Tests all remaining items.
   Integer Length();
 
-  size_t num_taken_ = 0;  // of source
+  size_t num_taken_ = 0;  // number of items taken from source
 };
 
 }  // namespace skein::jinja

@@ -21,7 +21,7 @@ const std::string* TextOf(const Value& value, RenderState* state) {
   return nullptr;
 }
 
-// Reads a string argument that may be None or left out; *text is then null.
+// Reads a string argument. If it is None or left out, *text becomes null.
 bool OptionalText(const std::optional<Value>& value, const std::string** text, RenderState* state) {
   *text = nullptr;
   if (!value || value->Is(Kind::kNone)) return true;

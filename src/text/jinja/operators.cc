@@ -140,7 +140,7 @@ bool Compare(std::string_view op, const Value& a, const Value& b, RenderState* s
   if (op == "not in") return !Contains(b, a, state);
   if (op == "<") return Less(a, b, state);
   if (op == ">") return Less(b, a, state);
-  // The negation of the opposite would be wrong: a NaN is neither less nor greater.
+  // Negating the opposite comparison would be wrong: a NaN is neither less nor greater.
   const bool less = op == "<=" ? Less(a, b, state) : Less(b, a, state);
   return less || (state->ok() && Equal(a, b, state));
 }

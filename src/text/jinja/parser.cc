@@ -31,8 +31,8 @@ class Parser {
     return stmt;
   }
 
-  // Parses statements up to a tag with one of these names, which becomes the current token. Without
-  // names, up to the end of the template.
+  // Parses statements up to a tag with one of the names `ends`, which becomes the current token.
+  // Without names, parses up to the end of the template.
   Body ParseBody(EndNames ends) {
     Body body;
     if (++nesting_ > kMaxNesting) {
@@ -71,13 +71,13 @@ class Parser {
     return false;
   }
 
-  // Parses the body of a tag after its inside.
+  // Parses the body of a tag, after the inside of the tag.
   Body ParseInner(EndNames ends) {
     in_.SkipOperator(":");
     ExpectTagEnd();
     return ParseBody(ends);
   }
-  // Does the same and skips the end tag.
+  // Parses the body of a tag and skips the end tag.
   Body ParseToEnd(std::string_view end) {
     Body body = ParseInner({end});
     in_.Next();
@@ -189,7 +189,8 @@ class Parser {
     return stmt;
   }
 
-  // Parses a body that Jinja turns into a function: it cannot leave a loop around it.
+  // Parses a body that Jinja turns into a function. A break or continue in it cannot leave a loop
+  // outside the function.
   Body ParseFunctionBody(std::string_view end) {
     const int loops_outside = std::exchange(loops_, 0);
     Body body = ParseToEnd(end);
@@ -222,7 +223,7 @@ class Parser {
 
   ExprParser in_;
   int nesting_ = 0;
-  int loops_ = 0;  // the loops around the current tag within its function
+  int loops_ = 0;  // number of loops around the current tag within its function
 };
 
 }  // namespace

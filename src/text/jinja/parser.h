@@ -7,8 +7,8 @@
 
 namespace skein::jinja {
 
-// Parses a template in the part of Jinja2 that published chat templates use, set up as transformers
-// sets it up. The result equals Python's, or an error names what is not supported.
+// Parses a template in the part of Jinja2 that published chat templates use, with the settings of
+// transformers. The result equals Python's, or an error names the construct that is not supported.
 //
 //   tags       if elif else, for (with `if` and else), break, continue, set (also as a block),
 //              macro, filter, generation; white space control as with trim_blocks and lstrip_blocks

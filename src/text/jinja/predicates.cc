@@ -14,7 +14,7 @@ struct TestEntry {
   Predicate holds;
 };
 
-// Whether `remainder` is left after a division by two.
+// Whether value modulo two is `remainder`.
 bool HasParity(const Value& value, int remainder, RenderState* state) {
   const Value rest = Arithmetic("%", value, Value::Of(Integer{2}), state);
   return state->ok() && rest.number() == remainder;

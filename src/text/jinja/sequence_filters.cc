@@ -7,7 +7,7 @@
 namespace skein::jinja {
 namespace {
 
-// Follows a path such as "a.b.0" from `item`, by the rules of subscripts.
+// Follows a path such as "a.b.0" from `item`. Each part is looked up as a subscript.
 Value FollowPath(Value item, const Value& path, const std::optional<Value>& fallback,
                  RenderState* state) {
   if (path.Is(Kind::kNone)) return item;
@@ -28,9 +28,9 @@ Value IgnoreCase(Value value, const std::optional<Value>& case_sensitive, Render
   return Value::Of(ChangeCase(value.string(), Case::kLower, state));
 }
 
-using Keyed = std::pair<std::vector<Value>, Value>;  // the keys to order by, the item
+using Keyed = std::pair<std::vector<Value>, Value>;  // the keys to sort by, and the item
 
-// Sorts stably: equal items keep their order in reverse, too.
+// Sorts stably. Equal items keep their order even if `reverse` is set.
 std::vector<Value> SortedByKey(std::vector<Keyed> items, bool reverse, RenderState* state) {
   const auto less = [state](const Keyed& a, const Keyed& b) {
     for (size_t i = 0; i < a.first.size() && state->ok(); ++i) {

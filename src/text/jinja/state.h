@@ -8,16 +8,17 @@
 
 namespace skein::jinja {
 
-// The limits of one rendering. A template or a conversation beyond them fails; it never hangs.
+// The limits of one rendering. A template or conversation that exceeds a limit fails, so that no
+// rendering hangs.
 struct RenderLimits {
-  size_t max_work = size_t{1} << 27;          // bytes and elements touched, in total
-  size_t max_steps = 20'000'000;              // expressions and statements evaluated
+  size_t max_work = size_t{1} << 27;  // bytes and elements that are read or written, in total
+  size_t max_steps = 20'000'000;      // expressions and statements evaluated
   size_t max_output_bytes = size_t{1} << 26;  // size of the rendered text
   int max_depth = 300;                        // nested evaluations (macros that call themselves)
 };
 
 // The budget and the first error of one rendering. Code that works with values charges the budget.
-// Once the state is no longer ok(), it returns early with an arbitrary value.
+// Once the state is not ok(), this code returns early with an arbitrary value.
 class RenderState {
  public:
   explicit RenderState(const RenderLimits& limits) : limits_(limits) {}
@@ -27,7 +28,7 @@ class RenderState {
   const RenderLimits& limits() const { return limits_; }
   size_t work() const { return work_; }
 
-  // Keeps the first error; its code is kInvalidArgument.
+  // Records an error with the code kInvalidArgument, unless there is an earlier error.
   void Fail(std::string message) {
     if (status_.ok()) status_ = Status(StatusCode::kInvalidArgument, std::move(message));
   }
@@ -36,7 +37,7 @@ class RenderState {
     Fail("chat template: " + what + " is not supported");
   }
 
-  // Counts work before it is done; false once the budget is spent.
+  // Counts work before it is done. Returns false once the budget is spent.
   bool Charge(size_t work) {
     if (work > limits_.max_work - work_) {
       work_ = limits_.max_work;
@@ -55,7 +56,7 @@ class RenderState {
     return ok();
   }
 
-  // Guards one level of nesting; false beyond max_depth.
+  // Guards one level of nesting. Beyond max_depth the state fails.
   class Level {
    public:
     explicit Level(RenderState* state) : state_(state) {

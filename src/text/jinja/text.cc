@@ -26,7 +26,7 @@ bool Strippable(char32_t code_point, const std::string* chars) {
   return chars->find(encoded) != std::string::npos;
 }
 
-// The start of the code point that ends before `end`.
+// The start of the code point that ends at `end`.
 size_t PreviousOffset(std::string_view text, size_t end) {
   do {
     --end;
@@ -91,7 +91,7 @@ std::string ReplaceText(std::string_view text, std::string_view from, std::strin
   size_t pos = 0;
   for (Integer count = 0; max_count < 0 || count < max_count; ++count) {
     size_t next = pos;
-    if (from.empty()) {  // a match before every character and at the end
+    if (from.empty()) {  // empty text matches before every character and at the end
       if (count > 0) {
         if (pos >= text.size()) break;
         NextCodePoint(text, &next);
@@ -115,7 +115,7 @@ std::vector<std::string_view> SplitText(std::string_view text, std::string_view 
     in = text_backwards.assign(text.rbegin(), text.rend());
     what = separator_backwards.assign(separator.rbegin(), separator.rend());
   }
-  std::vector<size_t> starts;  // where the separators begin
+  std::vector<size_t> starts;  // the positions of the separators
   for (size_t pos = 0; max_splits < 0 || static_cast<Integer>(starts.size()) < max_splits;
        pos = starts.back() + separator.size()) {
     const size_t next = FindText(in, what, pos);
@@ -180,21 +180,22 @@ std::string ChangeCase(std::string_view text, Case to, RenderState* state) {
       const char ascii = static_cast<char>(c);
       out.push_back(raises ? ToUpper(ascii) : ToLower(ascii));
     } else if (raises) {
-      // Python's capitalize and title take the title form, which may differ from the upper form.
+      // Python's capitalize and title use the title-case form, which may differ from the upper-case
+      // form.
       if (to == Case::kCapitalize)
         state->FailUnsupported("'capitalize' of a character outside ASCII");
       AppendUpper(c, &out);
     } else {
-      // The lower form of sigma depends on its place in a word.
+      // The lower-case form of sigma depends on its position in a word.
       if (c == kCapitalSigma) state->FailUnsupported("a capital sigma in lower case");
       AppendLower(c, &out);
     }
     if (to == Case::kCapitalize) {
       at_start = false;
-    } else if (to == Case::kTitle) {  // a word is a run of letters that have case
+    } else if (to == Case::kTitle) {  // a word is a run of cased letters
       if (c >= 0x80) state->FailUnsupported("'title' of text outside ASCII");
       at_start = !IsAsciiLetter(c);
-    } else if (to == Case::kJinjaTitle) {  // a word begins behind one of these characters
+    } else if (to == Case::kJinjaTitle) {  // a word begins after one of these characters
       at_start = IsSpace(c) ||
                  (c < 0x80 && kWordSeparators.find(static_cast<char>(c)) != std::string_view::npos);
     }
@@ -225,7 +226,7 @@ std::string FloatText(double value) {
   const size_t e = text.find('e');
   int exponent = 0;
   std::from_chars(text.data() + e + (text[e + 1] == '+' ? 2 : 1), end.ptr, exponent);
-  // Python writes only small and large numbers with an exponent.
+  // Python writes an exponent only for very small and very large numbers.
   if (exponent < -4 || exponent >= 16) return std::string(text);
   const bool negative = text[0] == '-';
   std::string digits(1, text[negative ? 1 : 0]);

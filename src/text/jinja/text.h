@@ -14,13 +14,13 @@ namespace skein::jinja {
 // The operations of Python's str on UTF-8. All arguments and results are valid UTF-8.
 
 size_t NumCodePoints(std::string_view text);
-// The byte offset of the index-th code point; text.size() beyond the end.
+// The byte offset of the code point `index`; text.size() beyond the end.
 size_t OffsetOfCodePoint(std::string_view text, size_t index);
 bool IsAscii(std::string_view text);
 
-// str.isspace of one character; also what \s matches.
+// str.isspace of one character; \s matches the same characters.
 bool IsSpace(char32_t code_point);
-// str.strip, lstrip and rstrip. `chars` null: white space.
+// str.strip, lstrip and rstrip. A null `chars` means white space.
 std::string_view Strip(std::string_view text, const std::string* chars, bool left, bool right);
 // The position of the first `needle` at or behind `from`, or npos. Linear time.
 size_t FindText(std::string_view text, std::string_view needle, size_t from = 0);
@@ -30,13 +30,14 @@ std::string ReplaceText(std::string_view text, std::string_view from, std::strin
 // str.split and rsplit with a separator. `max_splits` < 0: no limit.
 std::vector<std::string_view> SplitText(std::string_view text, std::string_view separator,
                                         Integer max_splits, bool from_right = false);
-// str.split without a separator: at runs of white space.
+// str.split without a separator: splits at runs of white space.
 std::vector<std::string_view> SplitSpace(std::string_view text, Integer max_splits);
 // str.splitlines().
 std::vector<std::string_view> SplitLines(std::string_view text, bool keep_ends);
 
-// str.upper, lower, capitalize and title, and Jinja's own title. A character outside ASCII fails as
-// unsupported where its result depends on neighbours, and where Python takes its title form.
+// str.upper, lower, capitalize and title, and Jinja's own title. Some characters outside ASCII fail
+// as unsupported: those whose result depends on neighbours, and those for which Python uses the
+// title-case form.
 enum class Case { kUpper, kLower, kCapitalize, kTitle, kJinjaTitle };
 std::string ChangeCase(std::string_view text, Case to, RenderState* state);
 

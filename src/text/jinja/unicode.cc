@@ -9,7 +9,7 @@
 namespace skein::jinja {
 namespace {
 
-// The run that holds `code_point`, or null. REQUIRES: sorted runs.
+// The run that contains `code_point`, or null. REQUIRES: `runs` is sorted.
 template <typename Run, size_t n>
 const Run* FindRun(const Run (&runs)[n], char32_t code_point) {
   const Run* after = std::upper_bound(std::begin(runs), std::end(runs), code_point,

@@ -6,7 +6,7 @@ namespace skein::jinja {
 
 // Python's properties of single characters outside ASCII.
 
-// The characters first, first + stride, ..., last; each maps to itself + delta.
+// The characters first, first + stride, ..., last. Each character c maps to c + delta.
 struct CaseRun {
   char32_t first, last;
   int32_t stride, delta;

@@ -290,7 +290,7 @@ bool Less(const Value& a, const Value& b, RenderState* state) {
     if (a.IsInteger() && b.IsInteger()) return a.integer() < b.integer();
     return a.number() < b.number();
   }
-  // The order of UTF-8 strings is that of their code points.
+  // UTF-8 strings sort in the order of their code points.
   if (a.Is(Kind::kString) && b.Is(Kind::kString)) {
     state->Charge(std::min(a.string().size(), b.string().size()) / 16);
     return a.string() < b.string();

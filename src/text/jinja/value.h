@@ -12,7 +12,8 @@
 
 namespace skein::jinja {
 
-// Integers have 128 bits: every JSON integer fits, and overflow is an error, never a wrong number.
+// Integers have 128 bits: every JSON integer fits. Overflow is an error and never gives a wrong
+// number.
 __extension__ typedef __int128 Integer;
 
 class Value;
@@ -23,7 +24,7 @@ struct Loop;
 struct Macro;
 struct Method;
 
-// A missing value. `message` is the error of any use other than printing and testing.
+// A missing value. `message` is the error of any use except printing and testing it.
 struct Undefined {
   std::shared_ptr<const std::string> message;
 };
@@ -48,9 +49,9 @@ enum class Kind {
   kFunction,
 };
 
-// A Python value as a template sees it. Copies are cheap: text and containers are shared and,
-// except namespaces, immutable. Strings are UTF-8 and behave as sequences of code points. The
-// evaluator owns namespaces, loops and macros, which live as long as it does.
+// A Python value in a template. Copies are cheap: text and containers are shared and, except for
+// namespaces, immutable. Strings are UTF-8 and behave as sequences of code points. Namespaces,
+// loops and macros belong to the evaluator and live as long as it does.
 class Value {
  public:
   Value() = default;  // undefined
@@ -61,8 +62,8 @@ class Value {
   static Value Of(Integer value) { return Value(Data(value)); }
   static Value Of(double value) { return Value(Data(value)); }
   static Value Of(std::string value);
-  // Text that is marked as safe (Markup). It prints unchanged. Python escapes other text that is
-  // joined to it, so every such operation fails as unsupported.
+  // Text that is marked as safe (Markup); it prints unchanged. Python escapes other text that is
+  // joined to safe text; such operations fail as unsupported.
   static Value OfMarkup(std::string value);
   static Value Of(std::shared_ptr<const Sequence> value) { return Value(Data(std::move(value))); }
   static Value Of(std::shared_ptr<const Dict> value) { return Value(Data(std::move(value))); }
@@ -80,7 +81,7 @@ class Value {
   bool IsInteger() const { return Is(Kind::kInt) || Is(Kind::kBool); }
   bool IsNumber() const { return IsInteger() || Is(Kind::kFloat); }
 
-  // REQUIRES: the kind of each.
+  // REQUIRES: for each of these functions, that the value has the kind.
   const std::string& undefined_message() const;
   bool boolean() const { return std::get<bool>(data_); }
   Integer integer() const;  // also for kBool
@@ -110,7 +111,8 @@ class Value {
   bool is_markup_ = false;  // of kString
 };
 
-// The greatest depth of nested containers, so that walking and freeing them needs little stack.
+// The greatest depth of nested containers. It limits the stack that walking and freeing a value
+// needs.
 inline constexpr int kMaxContainerDepth = 100;
 
 enum class SequenceKind { kList, kTuple, kRange, kKeys, kValues, kItems, kIterator };
@@ -119,17 +121,17 @@ struct Sequence {
   SequenceKind kind = SequenceKind::kList;
   std::vector<Value> items;
   int depth = 1;
-  // Iterators (map, select, reverse, ...) can be walked once and are then empty. The rest after an
-  // incomplete walk is not tracked: a second use is an error.
+  // Iterators (map, select, reverse, ...) can be walked once and are empty afterwards. After an
+  // incomplete walk, the remaining items are not known, and a second use is an error.
   enum class Use { kFresh, kPartly, kDone };
   mutable Use use = Use::kFresh;
 };
 
 struct Dict {
-  std::vector<std::pair<Value, Value>> items;  // distinct keys, in order of insertion
+  std::vector<std::pair<Value, Value>> items;  // the keys differ; in order of insertion
   int depth = 1;
 
-  // The value of `key`, or null. Charges the search to `state`.
+  // The value of `key`, or null. Charges `state` for the search.
   const Value* Find(const Value& key, RenderState* state) const;
   const Value* Find(std::string_view key, RenderState* state) const;
 };
@@ -138,33 +140,33 @@ struct Namespace {
   std::vector<std::pair<std::string, Value>> attributes;
 };
 
-// The method `receiver.name` before its call.
+// The method `receiver.name` before it is called.
 struct Method {
   Value receiver;
   std::string name;
 };
 
-// Makes a container of the items. Fails if it nests too deep; the result is then undefined.
+// Makes a container of the items. If it is nested too deep, fails and returns undefined.
 Value MakeSequence(SequenceKind kind, std::vector<Value> items, RenderState* state);
 Value MakeDict(std::vector<std::pair<Value, Value>> items, RenderState* state);
-// Sets a key of a dict under construction; the value of an equal key is replaced in place.
+// Sets a key of a dict that is being built. If an equal key exists, its value is replaced.
 void SetItem(std::vector<std::pair<Value, Value>>* items, Value key, Value value,
              RenderState* state);
-// Fails where Python says "unhashable type".
+// Fails if Python would say "unhashable type".
 bool CheckHashable(const Value& key, RenderState* state);
 
-// Python's bool(value), value == value and value < value. Less fails on types without an order.
+// Python's bool(value), value == value and value < value. Less fails for types that have no order.
 bool IsTrue(const Value& value);
 bool Equal(const Value& a, const Value& b, RenderState* state);
 bool Less(const Value& a, const Value& b, RenderState* state);
 // Python's `item in container`.
 bool Contains(const Value& container, const Value& item, RenderState* state);
-// len(value); fails where Python has none.
+// Python's len(value). Fails if Python has no length for the type.
 Integer Length(const Value& value, RenderState* state);
-// The items that an iteration over `value` gives; fails if it cannot be iterated. Consumes
-// iterators.
+// The items of an iteration over `value`. Fails if the value cannot be iterated. An iterator is
+// empty afterwards.
 std::vector<Value> Items(const Value& value, RenderState* state);
-// Records that a walk over an iterator after Items did not reach its end.
+// Records that a walk over the items of an iterator did not reach the end.
 void MarkPartlyUsed(const Value& value);
 
 // str(value) and repr(value).

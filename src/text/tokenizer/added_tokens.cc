@@ -60,7 +60,7 @@ void AddedTokens::Matcher::Add(std::string_view text, const AddedToken* token) {
 size_t AddedTokens::Matcher::FindStart(std::string_view text, size_t pos) const {
   if (num_starts_ == 0) return text.size();
   if (num_starts_ == 1) return std::min(text.find(start_, pos), text.size());
-  // A pattern of one byte may end the text; then there is no next byte to read.
+  // A pattern of one byte may stand at the end of the text, where there is no next byte to read.
   for (; pos + 1 < text.size(); ++pos) {
     if (starts_[static_cast<uint8_t>(text[pos])] && seconds_[static_cast<uint8_t>(text[pos + 1])]) {
       return pos;
@@ -93,7 +93,8 @@ Result<AddedTokens> AddedTokens::Create(
   const auto first_free = static_cast<TokenId>(num_model_tokens);
   for (AddedToken& token : tokens) {
     if (token.content.empty() || result.ids_.contains(token.content)) continue;
-    // A token of the model keeps its id; others are numbered from the end of the vocabulary.
+    // A token that the model has keeps its id. Other tokens are numbered from the end of the
+    // vocabulary.
     const TokenId id =
         model_token_to_id(token.content).value_or(std::max(result.max_id_ + 1, first_free));
     if (token.id != id) {

@@ -24,12 +24,13 @@ struct AddedToken {
   bool single_word = false;  // not found inside a word
   bool lstrip = false;       // the token includes white space before it
   bool rstrip = false;       // the token includes white space behind it
-  bool normalized = false;   // is searched in the normalized text
+  bool normalized = false;   // the token is searched for in the normalized text
   bool special = false;      // control token
   std::string spelling;      // the decoded text: content, normalized if `normalized`; set by Create
 };
 
-// The tokens that are found as whole strings in a text, before the model sees it. Immutable.
+// The tokens that are found as whole strings in a text before the model encodes the rest.
+// Immutable.
 class AddedTokens {
  public:
   // with the id of the added token there, if any.
@@ -38,20 +39,20 @@ class AddedTokens {
     std::optional<TokenId> id;
   };
 
-  // Fails with kInvalidArgument unless the ids are those that the reference assigns.
+  // Fails with kInvalidArgument if the ids differ from those that the reference assigns.
   static Result<AddedTokens> Create(
       std::vector<AddedToken> tokens, size_t num_model_tokens,
       const std::function<std::optional<TokenId>(std::string_view)>& model_token_to_id,
       const Normalizer& normalizer);
 
-  // Cuts a text at the tokens whose `normalized` equals the argument: leftmost first, and the
-  // longest at a position. Calls `visit(segment)`, which returns a Status, for each part until one
-  // fails. Segments may be empty. They may overlap where two tokens include the same white space.
-  // `as_text`: the special tokens that are not found.
+  // Cuts a text at the tokens whose `normalized` equals the argument: the leftmost token first, and
+  // the longest token at a position. Calls `visit(segment)`, which returns a Status, for each
+  // segment until one call fails. Segments may be empty. Two segments overlap if their tokens
+  // include the same white space. `as_text`: the special tokens that are not searched for.
   template <typename Visit>
   Status ForEachSegment(const CharClasses& classes, std::string_view text, bool normalized,
                         const SpecialAsText& as_text, Visit visit) const {
-    size_t done = 0;  // everything before it was visited
+    size_t done = 0;  // the text before this position has been visited
     Segment found;
     for (size_t pos = 0; FindNext(classes, text, normalized, as_text, done, &pos, &found);) {
       if (done < found.begin) {
@@ -63,12 +64,12 @@ class AddedTokens {
     if (done == text.size()) return Status::Ok();
     return visit(Segment{done, text.size(), std::nullopt});
   }
-  // The same segments as a list.
+  // Returns the same segments as a list.
   void Split(const CharClasses& classes, std::string_view text, bool normalized,
              const SpecialAsText& as_text, std::vector<Segment>* segments) const;
-  // Each position at which the longest token that begins there is special.
+  // The positions at which the longest token is special.
   std::vector<size_t> FindSpecial(std::string_view text) const;
-  // Whether a token takes white space around it, which may have any length.
+  // Whether a token includes the white space around it, which may have any length.
   bool TakesSpace() const;
 
   std::optional<TokenId> TokenToId(std::string_view token) const;
@@ -83,29 +84,31 @@ class AddedTokens {
   class Matcher {
    public:
     void Add(std::string_view text, const AddedToken* token);
-    // The first position >= `pos` at which a pattern may start, or text.size().
+    // The first position at or after `pos` at which a pattern may start, or text.size().
     size_t FindStart(std::string_view text, size_t pos) const;
-    // The token of the longest pattern that starts at `pos`, with its *end; nullptr if none does.
+    // The token of the longest pattern that starts at `pos`, and its end in *end; nullptr if no
+    // pattern starts there.
     const AddedToken* Match(std::string_view text, size_t pos, size_t* end) const;
 
    private:
     struct Node {
       char byte = 0;                      // the byte on the edge from the parent
-      uint32_t child = 0, sibling = 0;    // the first child; the next child of the parent; 0: none
+      uint32_t child = 0, sibling = 0;    // the first child; the parent's next child; 0: none
       const AddedToken* token = nullptr;  // the token that ends at this node
     };
     uint32_t FindChild(uint32_t node, char byte) const;
 
     std::vector<Node> nodes_{1};
     std::array<bool, 256> starts_{};   // first bytes of patterns
-    std::array<bool, 256> seconds_{};  // second bytes; all if a pattern has one byte only
+    std::array<bool, 256> seconds_{};  // second bytes; all bytes if a pattern has only one
     int num_starts_ = 0;
-    char start_ = 0;  // the last first byte of a pattern
+    char start_ = 0;  // one first byte of a pattern
   };
 
   AddedTokens() = default;
-  // Finds the next token at or behind *pos. Its segment includes the white space that it takes, but
-  // none before `done`. *pos moves behind the token itself. False if there is none.
+  // Finds the next token at or after *pos. Its segment includes the white space that the token
+  // takes, except for white space before `done`. *pos moves to the end of the token itself. Returns
+  // false if there is no token.
   bool FindNext(const CharClasses& classes, std::string_view text, bool normalized,
                 const SpecialAsText& as_text, size_t done, size_t* pos, Segment* found) const;
 
@@ -117,8 +120,8 @@ class AddedTokens {
   TokenId max_id_ = -1;
 };
 
-// The same for a normalized segment of a text: its positions are not those of the text, so all
-// its special tokens are text if any is.
+// The value of `as_text` for a normalized segment. Positions in the segment are not positions in
+// the text. Therefore all its special tokens are read as text if `as_text` names any.
 SpecialAsText InsideOf(const AddedTokens::Segment& segment, const SpecialAsText& as_text);
 
 }  // namespace skein

@@ -58,7 +58,7 @@ bool AlignedText::WholeRange(size_t* begin, size_t* end) const {
 void AlignedText::Transform(std::span<const CharChange> chars, size_t num_removed) {
   size_t range_begin = 0, range_end = 0;
   if (!WholeRange(&range_begin, &range_end)) return;
-  size_t pos = range_begin;  // of the next character before the change
+  size_t pos = range_begin;  // of the next character of the old text
   const auto skip = [&](size_t count) {
     for (; count > 0 && pos < range_end; --count) NextCodePoint(text_, &pos);
   };
@@ -97,7 +97,8 @@ void AlignedText::Replace(const std::vector<std::pair<size_t, size_t>>& ranges,
   for (const auto& [begin, end] : ranges) {
     keep_until(begin);
     text.append(content);
-    // Counts as new characters behind the removed ones: they stand for the last removed character.
+    // The new characters count as additions after the removed ones: they stand for the last removed
+    // character.
     spans.insert(spans.end(), content.size(), spans_[end - 1]);
     done = end;
   }

@@ -10,10 +10,10 @@
 
 namespace skein {
 
-// One character of a transformed text, and its relation to the characters before the change:
-//   0    it replaces the next one
+// One character of a transformed text, and its relation to the characters of the old text:
+//   0    it replaces the next old character
 //   > 0  it is new, and stands for the same part of the original as the character before it
-//   -n   it replaces the next one, and the n characters behind that one are removed
+//   -n   it replaces the next old character, and the n old characters after that one are removed
 struct CharChange {
   uint32_t code_point;
   int32_t change;
@@ -24,16 +24,16 @@ struct OriginalSpan {
   uint32_t begin, end;
 };
 
-// A text on its way through normalizer and pre-tokenizer. It remembers which part of the original
-// each of its bytes stands for. It follows the reference (NormalizedString) in its corner cases,
-// because some of them change the tokens. Texts of at most 4 GiB.
+// A text on its way through normalizer and pre-tokenizer. Each of its bytes has a record of the
+// part of the original that it stands for. It follows the reference (NormalizedString) in corner
+// cases, because some of them change the tokens. Texts of at most 4 GiB.
 class AlignedText {
  public:
   // `original`: valid UTF-8.
   explicit AlignedText(std::string_view original);
 
   const std::string& text() const { return text_; }
-  // The begin of the part of the original that this text or slice stands for.
+  // The beginning of the part of the original that this text or slice stands for.
   uint32_t original_begin() const { return begin_; }
   // The part of the original that the bytes [begin, end) of text() stand for.
   OriginalSpan ToOriginal(size_t begin, size_t end) const;
@@ -41,9 +41,9 @@ class AlignedText {
   // REQUIRES: begin < end <= text().size(), on character boundaries.
   AlignedText Slice(size_t begin, size_t end) const;
 
-  // Replaces the text by `chars`. Before the first of them, `num_removed` characters are removed.
+  // Replaces the text by `chars`. The first `num_removed` characters of the old text are removed.
   void Transform(std::span<const CharChange> chars, size_t num_removed = 0);
-  // Replaces every range by `content`. Ranges ascend and none is empty.
+  // Replaces each range of bytes by `content`. The ranges ascend, and none is empty.
   void Replace(const std::vector<std::pair<size_t, size_t>>& ranges, std::string_view content);
   // Puts `prefix` before the text unless the text is empty.
   void Prepend(std::string_view prefix);
@@ -65,7 +65,7 @@ class AlignedText {
     }
     Transform(chars, num_first);
   }
-  // Replaces every character by `map` of it.
+  // Replaces every character c by `map(c)`.
   template <typename Map>
   void MapChars(Map map) {
     std::vector<CharChange> chars;
@@ -75,13 +75,14 @@ class AlignedText {
 
  private:
   AlignedText() = default;
-  // The bytes that a transformation of the whole original reaches; false if there are none.
+  // The bytes of the text that a transformation of the whole original changes. Returns false if
+  // there are none.
   bool WholeRange(size_t* begin, size_t* end) const;
 
   std::string text_;
   std::vector<OriginalSpan> spans_;  // positions in the whole original
-  uint32_t begin_ = 0;               // of the original
-  uint32_t length_ = 0;              // of the part of the original
+  uint32_t begin_ = 0;               // position in the original
+  uint32_t length_ = 0;              // of the original's part
 };
 
 }  // namespace skein

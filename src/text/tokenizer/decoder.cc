@@ -15,7 +15,7 @@ int HexValue(char c) {
   return -1;
 }
 
-// The byte of a token <0xNN>. The reference's number parser takes a plus sign, too.
+// The byte of a token <0xNN>. Like the reference's number parser, it accepts a plus sign.
 std::optional<char> ByteOfToken(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || !token.ends_with('>')) return std::nullopt;
   const int high = token[3] == '+' ? 0 : HexValue(token[3]);
@@ -41,14 +41,15 @@ void ReplaceAll(std::string_view text, std::string_view from, std::string_view t
   out->append(text.substr(pos));
 }
 
-// A token stays unchanged if the regular expression engine gives up: decoding cannot fail.
+// Applies a rule to a token. Decoding cannot fail: if the regular expression engine gives up, the
+// token stays unchanged.
 std::string Replaced(const ReplaceRule& rule, std::string_view token) {
   std::string out;
   if (!rule.Apply(token, &out).ok()) return std::string(token);
   return out;
 }
 
-// The replacements that the reference makes in each token, in its order.
+// Makes the replacements that the reference makes in each token, in its order.
 std::string CleanedUp(std::string text) {
   static constexpr std::pair<std::string_view, std::string_view> kRules[] = {
       {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
@@ -138,7 +139,7 @@ void Decoder::Finish(State* state, std::string* out) const {
   *state = NewState();
 }
 
-// A run of bytes is either valid text as a whole, or each of its bytes becomes U+FFFD.
+// Ends a run of bytes: the whole run is valid text, or each of its bytes becomes U+FFFD.
 void Decoder::FlushByteFallback(size_t step, State* state, std::string* out) const {
   const std::string bytes = std::move(state->steps_[step].pending);
   state->steps_[step].pending.clear();

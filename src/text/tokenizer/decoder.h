@@ -11,24 +11,24 @@
 
 namespace skein {
 
-// The decoder of a tokenizer.json: turns tokens, one after another, into text. Immutable; a State
-// holds everything that is remembered between tokens.
+// The decoder of a tokenizer.json: turns tokens into text, one after another. Immutable; a State
+// holds what must be remembered between tokens.
 class Decoder {
  public:
-  struct ByteLevel {};     // letters of the byte alphabet are bytes
-  struct ByteFallback {};  // runs of <0xNN> are bytes
+  struct ByteLevel {};     // tokens spell bytes in the byte alphabet
+  struct ByteFallback {};  // runs of tokens <0xNN> spell bytes
   struct Fuse {};          // all tokens become one
   struct Strip {
     std::string content;  // one character
-    size_t start;         // at most this many are removed at the start
+    size_t start;         // the most of them that are removed at the start
   };
   struct Metaspace {
     std::string replacement;
-    bool drop_in_first;  // removed from the first token; elsewhere they become spaces
+    bool drop_in_first;  // removed from the first token; in other tokens they become spaces
   };
   struct WordPiece {     // words with spaces between them
-    std::string prefix;  // of a token that continues a word
-    bool cleanup;        // no space before punctuation and contractions
+    std::string prefix;  // marks a token that continues a word
+    bool cleanup;        // no spaces before punctuation and contractions
   };
   using Step =
       std::variant<ReplaceRule, ByteLevel, ByteFallback, Fuse, Strip, Metaspace, WordPiece>;
@@ -37,20 +37,20 @@ class Decoder {
   class State {
     friend class Decoder;
     struct StepState {
-      std::string pending;  // bytes that are no text yet
+      std::string pending;  // bytes that are not text yet
       size_t count = 0;     // tokens seen, or characters stripped
-      bool done = false;    // the strip has met another character
+      bool done = false;    // the strip has met a character that it keeps
     };
     std::vector<StepState> steps_;
     size_t num_tokens_ = 0;
   };
 
-  // kUnsupported for an order of steps that cannot be applied token by token.
+  // kUnsupported if the steps' order cannot be applied token by token.
   static Result<Decoder> Create(std::vector<Step> steps);
-  // Joins tokens with spaces, as a tokenizer.json without a decoder does.
+  // The decoder of a tokenizer.json that has none: joins tokens with spaces.
   static Decoder Joining();
 
-  // Whether the text is the concatenated bytes of all tokens (TokenBytes), made valid UTF-8.
+  // Whether the decoded text is the bytes of all tokens (TokenBytes), joined and made valid UTF-8.
   bool joins_bytes() const {
     return !joins_ && steps_.size() == 1 && std::holds_alternative<ByteLevel>(steps_[0]);
   }
@@ -58,7 +58,7 @@ class Decoder {
   State NewState() const;
   // Appends the text that this token completes.
   void Push(std::string_view token, State* state, std::string* out) const;
-  // Appends the rest, with incomplete characters as U+FFFD. The state is then as new.
+  // Appends the rest, with incomplete characters as U+FFFD, and resets the state.
   void Finish(State* state, std::string* out) const;
 
   // Appends the bytes of a token. REQUIRES: joins_bytes().
@@ -74,7 +74,7 @@ class Decoder {
   void FlushByteFallback(size_t step, State* state, std::string* out) const;
 
   std::vector<Step> steps_;
-  std::vector<bool> fused_;  // the step sees parts of a single token
+  std::vector<bool> fused_;  // [step]: the step sees parts of a single token
   bool joins_ = false;
   ByteAlphabet alphabet_;
 };

@@ -95,7 +95,7 @@ TEST(EncodeFullTest, EmptyPairKeepsItsSpecialTokens) {
   EXPECT_EQ(Encode(*tokenizer, {"", ""}, {true, true, std::nullopt}).ids.size(), 4u);
 }
 
-// Texts of 200 kB, in one piece and in many, show anything quadratic.
+// Texts of 200 kB, in one piece and in many pieces, reveal quadratic algorithms.
 TEST(EncodeFullTest, LongTexts) {
   for (const char* name : {"bert-uncased-style", "xlm-roberta-style", "t5-style", "llama3-style"}) {
     const auto tokenizer = LoadOwnTokenizer(name);
@@ -110,7 +110,7 @@ TEST(EncodeFullTest, LongTexts) {
   }
 }
 
-// Older files do not tell the type of the model.
+// Older files have no type of the model.
 TEST(EncodeFullTest, ModelsWithoutTypeAreRecognized) {
   const std::string folder = ::testing::TempDir() + "skein_untyped_" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
@@ -177,7 +177,7 @@ TEST(ModelTest, UnigramFallsBackOnBytes) {
   ASSERT_EQ(tokens.size(), 3u);
   EXPECT_EQ(tokens[1].id, 2);
   EXPECT_EQ(tokens[2].id, 3);
-  EXPECT_EQ(tokens[2].begin, 1u);  // each byte stands for the whole character
+  EXPECT_EQ(tokens[2].begin, 1u);  // the token of each byte stands for the whole character
   EXPECT_EQ(tokens[2].end, 3u);
   EXPECT_THAT(Ids(**model, "ü"), ElementsAre(0));  // one of its bytes is not in the vocabulary
 }

@@ -10,8 +10,8 @@
 namespace skein {
 namespace {
 
-// Runs the stages of the reference in order: added tokens, normalizer, added tokens of the
-// normalized text, pre-tokenizer, merges, post-processor.
+// Runs the stages of the reference in this order: added tokens, normalizer, added tokens of the
+// normalized text, pre-tokenizer, model, post-processor.
 class HfTokenizer final : public Tokenizer {
  public:
   explicit HfTokenizer(TokenizerParts parts)
@@ -65,14 +65,14 @@ class HfTokenizer final : public Tokenizer {
 
   void FillTokenBytes();
   void FindMaxBytes();
-  // Encodes the text between two added tokens of the original text.
+  // Encodes a part of the original text that contains no added token.
   Status EncodeSegment(std::string_view text, bool at_start, const SpecialAsText& as_text,
                        IdWriter* out) const;
-  // Encodes the text between two added tokens of the normalized text.
+  // Encodes a part of the normalized text that contains no added token.
   Status EncodePlain(std::string_view text, bool at_start, IdWriter* out) const;
 
   const TokenizerParts parts_;
-  const bool raw_bytes_;  // the model gets pieces as bytes, not spelt in the byte alphabet
+  const bool raw_bytes_;  // the model gets pieces as bytes, not as letters of the byte alphabet
   const SplitScanner* const
       whole_scanner_;  // does the whole work of the pre-tokenizer; may be nullptr
   const Pipeline pipeline_;
@@ -101,7 +101,7 @@ class HfTokenizer::Stream final : public TextStream {
   Decoder::State state_;
 };
 
-// A text stream for a decoder that only joins bytes.
+// A text stream for a decoder that only joins the bytes of tokens.
 class HfTokenizer::ByteStream final : public TextStream {
  public:
   ByteStream(const TokenBytesTable* table, bool skip_special_tokens)
@@ -143,9 +143,10 @@ void HfTokenizer::FillTokenBytes() {
   token_bytes_.Finish();
 }
 
-// A token of a byte-level BPE stands for its own bytes. Other models have tokens for runs of any
-// length (unknown words, white space), and so may added tokens. NFC alone among the normalizers has
-// a known bound: no character of its result comes from more than kNfcFactor times its bytes.
+// Finds the most bytes of text that a token can stand for. A token of a byte-level BPE stands for
+// its own bytes. Tokens of other models and added tokens may stand for runs of any length (unknown
+// words, white space). NFC is the only normalizer with a known bound: no character of its result
+// comes from more than kNfcFactor times as many bytes.
 void HfTokenizer::FindMaxBytes() {
   constexpr size_t kNfcFactor = 4;
   if (!raw_bytes_ || !parts_.decoder.joins_bytes() || parts_.needs_pipeline()) return;

@@ -18,7 +18,7 @@
 
 namespace skein {
 
-// A replacement of a literal string, or of the matches of a regular expression, by literal content.
+// A rule that replaces a literal string, or the matches of a regular expression, by a fixed text.
 struct ReplaceRule {
   std::string literal;  // used if there is no regex; not empty
   std::optional<Regex> regex;
@@ -34,15 +34,15 @@ class Normalizer {
  public:
   struct NfcStep {};
   struct Prepend {
-    std::string text;  // goes before every text that is not empty
+    std::string text;  // put before every text that is not empty
   };
   struct Form {
     NormalForm form;
   };
-  // BertNormalizer: the four things it does, in this order.
+  // BertNormalizer: the four changes that it makes, in this order.
   struct Bert {
     bool clean_text;            // drop control characters, turn all white space into spaces
-    bool handle_chinese_chars;  // spaces around ideographs
+    bool handle_chinese_chars;  // put spaces around ideographs
     bool strip_accents;         // decompose, drop nonspacing marks
     bool lowercase;
   };
@@ -51,24 +51,24 @@ class Normalizer {
   struct Strip {           // drop white space at the ends
     bool left, right;
   };
-  struct Nmt {};        // control characters and unusual spaces, as in machine translation
-  struct ByteLevel {};  // bytes spelt in the byte alphabet
+  struct Nmt {};        // control characters and unusual spaces, as in machine translation (NMT)
+  struct ByteLevel {};  // spell bytes in the byte alphabet
   using Step = std::variant<NfcStep, Prepend, ReplaceRule, Form, Bert, Lowercase, StripAccents,
                             Strip, Nmt, ByteLevel, std::shared_ptr<const Precompiled>>;
 
   explicit Normalizer(std::vector<Step> steps);
 
-  // REQUIRES: valid UTF-8. Fails only if a regular expression gave up.
+  // REQUIRES: valid UTF-8. Fails only if the regular expression engine gives up.
   Status Normalize(std::string_view text, std::string* out) const;
-  // True if Normalize would return `text` unchanged; cheaper than Normalize.
+  // True if Normalize would return `text` unchanged; cheaper than calling Normalize.
   bool IsNormalized(std::string_view text) const;
-  // Normalizes and keeps the alignment. Exact for every step.
+  // Normalizes the text and keeps the alignment. Exact for every step.
   Status Normalize(AlignedText* text) const;
   bool empty() const { return steps_.empty(); }
-  // Whether it does nothing but NFC, or nothing.
+  // Whether the normalizer does nothing, or only NFC.
   bool is_at_most_nfc() const;
-  // Whether Normalize gives the reference's text for any part of a text. Otherwise later stages
-  // need the alignment: use Normalize(AlignedText*).
+  // Whether Normalize gives the text of the reference for every part of a text. Otherwise later
+  // stages need the alignment: use Normalize(AlignedText*).
   bool is_simple() const { return is_simple_; }
   // Whether a step may drop the beginning of a text.
   bool may_drop() const;
@@ -79,9 +79,10 @@ class Normalizer {
   void ApplyBert(const Bert& step, AlignedText* text) const;
 
   std::vector<Step> steps_;
-  std::optional<Nfc> nfc_;                        // set if a step needs it
-  std::shared_ptr<const NormalForms> forms_;      // likewise
-  std::unordered_map<uint32_t, uint32_t> lower_;  // code point -> index of its length; likewise
+  std::optional<Nfc> nfc_;                    // set if a step needs it
+  std::shared_ptr<const NormalForms> forms_;  // set if a step needs it
+  // Code point -> index of its length; filled if a step needs it.
+  std::unordered_map<uint32_t, uint32_t> lower_;
   ByteAlphabet alphabet_;
   bool is_simple_ = true;
 };

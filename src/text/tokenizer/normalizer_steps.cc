@@ -21,7 +21,7 @@ bool IsAscii(std::string_view text) {
 
 bool IsSpace(uint32_t c) { return Contains(kSpaceRanges, c); }
 
-// The blocks of ideographs that BERT knows.
+// Whether a code point lies in one of BERT's blocks of ideographs.
 bool IsIdeograph(uint32_t c) {
   static constexpr CodePointRange kIdeographs[] = {
       {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},  {0x20000, 0x2A6DF},
@@ -46,7 +46,8 @@ std::vector<uint32_t> CodePoints(std::string_view text) {
   return code_points;
 }
 
-// A text of white space only becomes empty: as in the reference, both ends count its characters.
+// If a text is all white space, the characters are counted at both ends, as in the reference, and
+// the text becomes empty.
 void ApplyStrip(const Normalizer::Strip& step, AlignedText* text) {
   const std::vector<uint32_t> chars = CodePoints(text->text());
   size_t num_left = 0, num_right = 0;

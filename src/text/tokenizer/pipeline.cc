@@ -7,15 +7,15 @@
 namespace skein {
 namespace {
 
-constexpr uint32_t kSpaceLetter = 0x120;  // the space of the byte alphabet
+constexpr uint32_t kSpaceLetter = 0x120;  // the letter that spells a space in the byte alphabet
 
 using Sequence = PostProcessor::Sequence;
 
-// Turns byte offsets of `text` into code point offsets, as the reference does. An alignment may
-// lead beyond the text; a token that begins there keeps its offsets.
+// Turns byte offsets in `text` into code point offsets, as the reference does. An alignment may
+// lead beyond the end of the text; offsets of a token that begins there stay as they are.
 template <typename Tokens>
 void ToCodePoints(std::string_view text, Tokens* tokens) {
-  std::vector<uint32_t> index(text.size());  // the number of the character that holds the byte
+  std::vector<uint32_t> index(text.size());  // [byte]: the number of its character
   uint32_t count = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     if (!IsContinuationByte(text[i])) ++count;
@@ -33,7 +33,7 @@ void ToCodePoints(std::string_view text, Tokens* tokens) {
   }
 }
 
-// Computes how many tokens of each text are kept.
+// Computes the number of tokens of each text that are kept.
 Status Fit(const Truncation& truncation, bool is_pair, size_t num_special, size_t* num_first,
            size_t* num_second) {
   using Strategy = Truncation::Strategy;

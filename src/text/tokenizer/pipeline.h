@@ -9,9 +9,9 @@
 
 namespace skein {
 
-// The reference's own steps from text to tokens, with the alignment of each step. It is exact for
-// all that is supported and gives the offsets. It is slower than the paths for single models, which
-// are tested against it. Immutable.
+// Follows the steps of the reference from text to tokens, and keeps the alignment at each step. It
+// is exact for all supported components and gives the offsets. It is slower than the paths for
+// single models, which are tested against it. Immutable.
 class Pipeline {
  public:
   // `parts` must outlive the pipeline.

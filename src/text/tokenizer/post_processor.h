@@ -9,8 +9,8 @@
 
 namespace skein {
 
-// The post-processor of a tokenizer.json, flattened: the order of texts and special tokens for one
-// text and for a pair, and the rule that trims offsets. Immutable once built.
+// The post-processor of a tokenizer.json as a flat structure: the order of texts and special tokens
+// for one text and for a pair, and the rule that trims offsets. Immutable once built.
 class PostProcessor {
  public:
   enum class Sequence : uint8_t { kSpecial, kA, kB };
@@ -24,22 +24,22 @@ class PostProcessor {
 
   // Removes white space at the ends of tokens from their offsets (ByteLevel, Roberta).
   struct Trim {
-    bool add_prefix_space;  // one space at the start may be an added one and is not trimmed
-    // [sequence A or B]: special tokens stand before it in its encoding.
+    bool add_prefix_space;  // a space at the start may have been added and is not trimmed
+    // [sequence A or B]: whether special tokens stand before the sequence in its encoding.
     std::array<bool, 2> is_behind_special;
   };
 
-  // Joins one or two texts, with the types 0 and 1.
+  // Joins one text (type 0) or two texts (types 0 and 1).
   PostProcessor();
 
-  // The processors are added in the order in which they apply. kUnsupported for a template that
-  // does not use each text once, and for anything but AddTrim behind a template.
+  // Processors are added in the order in which they apply. kUnsupported for a template that does
+  // not use each text once, and for anything except AddTrim after a template.
   void AddTrim(bool add_prefix_space);
   Status AddBert(TokenId cls, TokenId sep);
   Status AddRoberta(TokenId cls, TokenId sep, bool trim_offsets, bool add_prefix_space);
   Status AddTemplate(const std::vector<Part>& single, const std::vector<Part>& pair);
 
-  // The order of the parts; encodings are joined.
+  // The order of the parts in the joined encoding.
   std::vector<Part> Layout(bool is_pair) const;
   const std::vector<Trim>& trims() const { return trims_; }
 

@@ -39,12 +39,12 @@ std::optional<SplitScanner> PreTokenizer::FindWholeScanner(const std::vector<Ste
     return std::nullopt;
   }
   const Split* split = steps.size() == 2 ? std::get_if<Split>(&steps[0]) : nullptr;
-  // `invert` exchanges matches and the text between them: the pieces are the same.
+  // `invert` exchanges the matches and the text between them, which gives the same pieces.
   if (split == nullptr || split->behavior != SplitBehavior::kIsolated) return std::nullopt;
   return split->scanner;
 }
 
-// Folds a list of (range, is it a match) pairs that cover a text, as the reference does.
+// Folds a list of (range, whether it is a match) pairs that cover a text, as the reference does.
 void PreTokenizer::ApplyBehavior(SplitBehavior behavior, std::vector<Match>* matches) {
   std::vector<Match> out;
   bool previous = false;

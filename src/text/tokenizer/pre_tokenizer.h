@@ -16,10 +16,10 @@
 
 namespace skein {
 
-// The treatment of the matches of a splitter.
+// The handling of the matches of a splitter.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
-// A text cut into adjacent pieces; none is empty.
+// A text that is cut into adjacent pieces, none of them empty.
 struct Pieces {
   std::string text;
   std::vector<size_t> ends;  // the end of each piece, ascending; the last is text.size()
@@ -55,7 +55,7 @@ class PreTokenizer {
   struct WhitespaceSplit {};  // removes white space
   struct Bert {};             // removes white space, isolates each punctuation character
   struct CharDelimiter {
-    uint32_t delimiter;  // is removed
+    uint32_t delimiter;  // the pieces do not contain it
   };
   struct FixedLength {
     size_t length;  // characters; not 0
@@ -70,17 +70,18 @@ class PreTokenizer {
     return !steps_.empty() && std::holds_alternative<ByteLevel>(steps_.back());
   }
 
-  // The scanner whose matches equal the pieces of Run with raw_bytes, if there is one.
+  // The scanner whose matches are the pieces of Run with raw_bytes; null if there is none.
   const SplitScanner* whole_scanner() const { return whole_scanner_ ? &*whole_scanner_ : nullptr; }
 
-  // Cuts `text` (valid UTF-8). `at_start`: it begins where the whole input begins. With raw_bytes a
-  // final ByteLevel leaves the bytes as they are. Fails only if a regular expression gave up.
+  // Cuts `text` (valid UTF-8). `at_start`: the text begins at the beginning of the whole input.
+  // With raw_bytes, a final ByteLevel step leaves the bytes as they are. Fails only if the regular
+  // expression engine gives up.
   Status Run(std::string text, bool at_start, bool raw_bytes, Pieces* pieces) const;
 
-  // Cuts every text of `pieces`, in the byte alphabet, and keeps the alignment. Exact for every
-  // pre-tokenizer.
+  // Cuts every text of `pieces` into pieces in the byte alphabet, and keeps the alignment. Exact
+  // for every pre-tokenizer.
   Status Run(std::vector<AlignedText>* pieces) const;
-  // Whether Run needs the alignment to treat the beginning of the input rightly.
+  // Whether Run needs the alignment to handle the beginning of the input correctly.
   bool needs_alignment() const;
   // Whether a step adds text only at the beginning of the whole input.
   bool depends_on_start() const;
@@ -90,7 +91,7 @@ class PreTokenizer {
     size_t begin, end;
     bool is_match;
   };
-  // Collects the parts of `piece` that a step leaves, in order. REQUIRES: the step only cuts.
+  // Collects the parts into which a step cuts `piece`, in order. REQUIRES: the step only cuts.
   Status Cut(const Step& step, std::string_view piece, std::vector<Match>* parts) const;
   template <typename Is>
   void CutClass(Is is, SplitBehavior behavior, std::string_view piece,

@@ -1,4 +1,4 @@
-// Implements the steps of a pre-tokenizer that only cut, and all steps on aligned text.
+// Implements the steps of a pre-tokenizer that only cut, and all steps for aligned text.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@ namespace skein {
 template <typename Is>
 void PreTokenizer::CutClass(Is is, SplitBehavior behavior, std::string_view piece,
                             std::vector<Match>* parts) const {
-  size_t rest = 0;  // the begin of the text that is not yet in `parts`
+  size_t rest = 0;  // the beginning of the text that is not in `parts` yet
   for (size_t pos = 0; pos < piece.size();) {
     const size_t begin = pos;
     if (!is(NextCodePoint(piece, &pos))) continue;

@@ -40,7 +40,7 @@ uint32_t ReadU32(std::string_view bytes) {
   return value;
 }
 
-// The fields of a unit of the trie.
+// The following functions read the fields of a unit of the trie.
 bool HasValue(uint32_t unit) { return unit >> 8 & 1; }
 uint32_t ValueOf(uint32_t unit) { return unit & 0x7FFFFFFF; }
 uint32_t LabelOf(uint32_t unit) { return unit & 0x800000FF; }
@@ -54,9 +54,10 @@ size_t CountCharacters(std::string_view text) {
   return text.size() - std::count_if(text.begin(), text.end(), IsContinuationByte);
 }
 
-// Surplus new characters are additions. If there are fewer than before, the last new character also
-// replaces the surplus old ones, even if it stems from an earlier replacement. The reference drops
-// the surplus if there is no character yet.
+// Adds a replacement. If the new text has more characters, the surplus ones are additions. If it
+// has fewer, the last new character also replaces the surplus old ones, even if it stems from an
+// earlier replacement. If there is no new character yet, the surplus is dropped, as in the
+// reference.
 void AddReplacement(std::string_view old_text, std::string_view text,
                     std::vector<CharChange>* chars) {
   AddCharacters(text, chars);

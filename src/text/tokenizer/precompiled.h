@@ -20,9 +20,9 @@ class Precompiled {
   // the texts, each with a final zero byte. kInvalidArgument for any other content.
   static Result<Precompiled> Create(std::string_view base64);
 
-  // Replaces as the reference does. A grapheme cluster of less than six bytes becomes the text of
-  // the shortest key that begins it. Without such a key, each of its characters is replaced on its
-  // own.
+  // Replaces text as the reference does. A grapheme cluster of fewer than six bytes becomes the
+  // text of the shortest key that is a beginning of the cluster. Without such a key, and for longer
+  // clusters, each character is replaced on its own.
   void Apply(AlignedText* text) const;
 
  private:

@@ -9,8 +9,8 @@
 namespace skein {
 namespace {
 
-// The steps of the engine for one match before it gives up. The value is the default; it is named
-// because it is a limit.
+// The number of steps after which the engine gives up on a match. This is the engine's default; it
+// has a name because it is a limit of ours.
 constexpr uint32_t kMatchLimit = 10'000'000;
 
 struct FreeMatchData {
@@ -59,7 +59,7 @@ Result<Regex> Regex::CompileTranslated(const std::string& translated, std::strin
     return Status(StatusCode::kUnsupported,
                   "regular expression '" + std::string(source) + "' can match the empty string");
   }
-  // Without the just-in-time compiler the interpreter gives the same matches.
+  // If there is no just-in-time compiler, the interpreter gives the same matches.
   (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
   return regex;
 }
@@ -73,8 +73,8 @@ Status Regex::Find(std::string_view text, size_t from, bool* found, size_t* begi
   SKEIN_CHECK(data != nullptr && context != nullptr);
   pcre2_set_match_limit(context.get(), kMatchLimit);
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-  // The just-in-time code has a small stack. When it is used up, the interpreter takes over; it
-  // uses the heap.
+  // Just-in-time code has a small stack. If it overflows, the interpreter is used, which works on
+  // the heap.
   int rc =
       pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, data.get(), context.get());
   if (rc == PCRE2_ERROR_JIT_STACKLIMIT) {

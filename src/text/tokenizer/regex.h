@@ -8,18 +8,19 @@
 
 namespace skein {
 
-// A regular expression of a tokenizer with the matches of the reference's engine (Oniguruma). Only
-// constructs that mean the same in both engines are accepted; character classes are spelt out from
-// the reference's own tables. Any other construct is refused by name. Immutable.
+// A regular expression of a tokenizer, with the matches of the reference's engine (Oniguruma). Only
+// constructs with the same meaning in both engines are accepted; character classes are expanded
+// from the reference's own tables. An error names any other construct. Immutable.
 class Regex {
  public:
-  // kUnsupported names the construct. An expression that can match the empty text is refused, too.
+  // kUnsupported names a refused construct. Expressions that can match the empty text are refused,
+  // too.
   static Result<Regex> Compile(std::string_view pattern);
   // Compiles an expression that matches exactly `text`.
   static Result<Regex> Literal(std::string_view text);
 
-  // Finds the leftmost match at or behind `from`, as [*begin, *end); *found is false if there is
-  // none. kInternal if the engine gave up (a pathological text).
+  // Finds the leftmost match [*begin, *end) at or after `from`; *found is false if there is none.
+  // kInternal if the engine gives up (on a pathological text).
   Status Find(std::string_view text, size_t from, bool* found, size_t* begin, size_t* end) const;
 
  private:

@@ -14,8 +14,8 @@ constexpr std::array<std::string_view, kNumCategories> kCategoryNames = {
     "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe",
     "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Co", "Cn", "Cs"};
 
-// English contractions without regard to case: the one caseless group that tokenizers use. Long s
-// (U+017F) folds to s in the reference.
+// English contractions, in upper or lower case: the only caseless group that tokenizers use. In the
+// reference, long s (U+017F) equals s without regard to case.
 constexpr std::string_view kContractions = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
 constexpr std::string_view kContractionsSpelt =
     "(?:'[sS\\x{17f}]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])";
@@ -48,7 +48,7 @@ Ranges Complement(const Ranges& ranges) {
   return out;
 }
 
-// Surrogates are left out: PCRE2 refuses them in UTF mode, and no text holds them.
+// Surrogates are left out: PCRE2 refuses them in UTF mode, and no valid text contains them.
 std::string Spell(const Ranges& ranges) {
   std::string out;
   const auto add = [&out](uint32_t first, uint32_t last) {
@@ -114,7 +114,7 @@ class Translator {
         return Status::Ok();
       case '{':
         return Interval();
-      default:  // literals, '|', ')', '.' (all but a line feed, in both engines)
+      default:  // literals, '|', ')', and '.' (any character but a line feed, in both engines)
         Take(1);
         return Status::Ok();
     }
@@ -132,7 +132,8 @@ class Translator {
     return Status::Ok();
   }
 
-  // {n}, {n,} or {n,m}. A quantifier sign behind it has different meanings in the two engines.
+  // Reads {n}, {n,} or {n,m}. A quantifier sign behind it is refused: it has different meanings in
+  // the two engines.
   Status Interval() {
     size_t end = pos_ + 1;
     const auto digits = [&] {
@@ -180,7 +181,7 @@ class Translator {
     return Status::Ok();
   }
 
-  // \uHHHH or \x{H..}.
+  // Reads \uHHHH or \x{H..}.
   Status CodePoint() {
     const bool braces = At("\\x{");
     const size_t begin = pos_ + (braces ? 3 : 2);

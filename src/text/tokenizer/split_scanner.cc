@@ -16,7 +16,7 @@ constexpr std::string_view kLlama3 =
 
 constexpr uint32_t kLongS = 0x17F;
 
-// The end of the longest run of characters from `pos` on for which `is` holds.
+// The end of the longest run of characters from `pos` for which `is` returns true.
 template <typename Is>
 size_t SkipWhile(std::string_view text, size_t pos, Is is) {
   while (pos < text.size()) {
@@ -35,7 +35,7 @@ size_t LettersEnd(const CharClasses& classes, std::string_view text, size_t pos)
   return SkipWhile(text, pos, [&](uint32_t x) { return classes.IsLetter(x); });
 }
 
-// The end of a contraction that starts with the apostrophe at `begin`, or `begin`.
+// The end of the contraction that starts with the apostrophe at `begin`; `begin` if there is none.
 size_t ContractionEnd(std::string_view text, size_t begin, bool caseless) {
   if (text[begin] != '\'' || begin + 1 == text.size()) return begin;
   size_t pos = begin + 1;
@@ -52,8 +52,8 @@ size_t ContractionEnd(std::string_view text, size_t begin, bool caseless) {
   return first == 'l' && second == 'l' ? pos : begin;
 }
 
-// \s+(?!\S)|\s+ on the run of spaces [begin, end): all of it at the end of the text, else all but
-// the last character, which goes to the next word, unless it is the only one.
+// Matches \s+(?!\S)|\s+ in the run of spaces [begin, end). At the end of the text, the match is the
+// whole run. Otherwise the last character goes to the next word, unless it is the only one.
 size_t SpacesEnd(std::string_view text, size_t begin, size_t end) {
   if (end == text.size()) return end;
   size_t last = end - 1;
@@ -69,7 +69,8 @@ constexpr SplitScanner::LeadTable SplitScanner::kGpt2Lead = [] {
   return table;
 }();
 
-// [^\r\n\p{L}\p{N}], but the apostrophe, behind which a contraction would come first.
+// [^\r
+// \p{L}\p{N}], except for the apostrophe, since a contraction takes precedence.
 constexpr SplitScanner::LeadTable SplitScanner::kCaselessLead = [] {
   LeadTable table{};
   for (int c = 0; c < 0x80; ++c) {
@@ -90,7 +91,7 @@ std::optional<SplitScanner> SplitScanner::ForPattern(std::string_view pattern) {
 size_t SplitScanner::Gpt2End(const CharClasses& classes, std::string_view text,
                              size_t begin) const {
   if (const size_t end = ContractionEnd(text, begin, false); end != begin) return end;
-  // An optional space, then a run of one kind.
+  // Matches an optional space, then a run of characters of one kind.
   size_t start = begin;
   if (text[begin] == ' ' && begin + 1 < text.size()) {
     size_t next = begin + 1;
@@ -134,7 +135,8 @@ size_t SplitScanner::CaselessEnd(const CharClasses& classes, std::string_view te
   if (const size_t end = SkipWhile(text, symbols, is_symbol); end != symbols) {
     return SkipWhile(text, end, is_newline);
   }
-  // \s*[\r\n]+ reaches to the last line break of the run of spaces.
+  // \s*[\r
+  // ]+ matches up to the last line break in the run of spaces.
   const size_t end = SkipWhile(text, begin, [&](uint32_t x) { return classes.IsSpace(x); });
   for (size_t i = end; i > begin; --i) {
     if (is_newline(static_cast<unsigned char>(text[i - 1]))) return i;

@@ -9,19 +9,19 @@
 
 namespace skein {
 
-// Hand-written scanners for the expressions with which most models split words. Each of them covers
-// every text: the next match always starts at the end of the last one.
+// Hand-written scanners for the regular expressions with which most models split words. The matches
+// of each cover the whole text: the next match starts at the end of the previous one.
 class SplitScanner {
  public:
-  // The scanner for exactly this expression, if there is one.
+  // The scanner for exactly this expression; nullopt if there is none.
   static std::optional<SplitScanner> ForPattern(std::string_view pattern);
   // The expression of ByteLevel's use_regex (GPT-2).
   static SplitScanner Gpt2() { return SplitScanner(true, 0); }
 
   // The end of the match that starts at `begin`. REQUIRES: valid UTF-8, begin < text.size().
   size_t MatchEnd(const CharClasses& classes, std::string_view text, size_t begin) const {
-    // The fast path takes most words: up to 15 ASCII letters, perhaps behind one character that
-    // belongs to them.
+    // A fast path for most words: up to 15 ASCII letters, with or without one leading character
+    // that belongs to the word.
     if (begin + 1 + kAsciiBlock <= text.size()) {
       const size_t start = begin + lead_[static_cast<unsigned char>(text[begin])];
       const uint32_t others = ~AsciiLetterMask(text.data() + start);  // bit 16 is always set
@@ -35,7 +35,8 @@ class SplitScanner {
   }
 
  private:
-  // [byte]: 1 if an ASCII letter behind it belongs to its word and no other rule comes first.
+  // [byte]: 1 if the byte belongs to the word of an ASCII letter after it and no other rule takes
+  // precedence.
   using LeadTable = std::array<uint8_t, 256>;
   static const LeadTable kGpt2Lead, kCaselessLead;
 

@@ -27,7 +27,7 @@ std::string TokenBytesTable::Decode(std::span<const TokenId> ids, bool skip_spec
   for (const TokenId id : ids) {
     const Entry* entry = Find(id, skip_special);
     if (entry == nullptr) continue;
-    // Most tokens are short: one copy of a fixed size suffices, and the next one overwrites its
+    // Most tokens are short: one copy of a fixed size is enough, and the next copy overwrites the
     // surplus.
     if (entry->size <= kBlock) {
       std::memcpy(out, bytes_.data() + entry->begin, kBlock);

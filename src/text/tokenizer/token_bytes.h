@@ -11,25 +11,25 @@
 
 namespace skein {
 
-// The bytes of each token of a byte-level vocabulary, in one string: decoding is a look-up and a
-// copy. Immutable once built.
+// The bytes of each token of a byte-level vocabulary, in one string, so that decoding a token is a
+// lookup and a copy. Immutable once built.
 class TokenBytesTable {
  public:
   void Reserve(size_t num_ids, size_t num_bytes);
-  // Adds the token of the next id, beginning with 0. An empty token gives no text.
+  // Adds the token of the next id; the first id is 0. An empty token gives no text.
   void Add(std::string_view bytes, bool is_special);
-  // Makes room for reads of whole blocks. REQUIRES: called after the last Add.
+  // Appends spare bytes, so that whole blocks can be read. REQUIRES: called after the last Add.
   void Finish() { bytes_.append(kBlock, '\0'); }
 
   // The text of all ids; bytes that are not valid UTF-8 become U+FFFD. Unknown ids give no text.
   std::string Decode(std::span<const TokenId> ids, bool skip_special) const;
 
-  // Find returns nullptr for an unknown id, and for a special one if those are skipped.
+  // Find returns nullptr for an unknown id, and for a special id if special ids are skipped.
   struct Entry {
     uint32_t begin;
     uint32_t size : 30;
     uint32_t is_special : 1;
-    uint32_t is_text : 1;  // valid UTF-8, no part of a character
+    uint32_t is_text : 1;  // valid UTF-8 that consists of whole characters
   };
   const Entry* Find(TokenId id, bool skip_special) const {
     if (id < 0 || static_cast<size_t>(id) >= entries_.size()) return nullptr;

@@ -39,8 +39,8 @@ std::string StreamAll(const Tokenizer& tokenizer, const std::vector<TokenId>& id
   return text + decoder.Finish();
 }
 
-// `want` is [id, type id, begin, end] for each token of `text` paired with its code points in
-// reverse.
+// `want` has [id, type id, begin, end] for each token of the pair of `text` and its reverse (its
+// code points in reverse order).
 void ExpectPair(const Tokenizer& tokenizer, const std::string& text, const nlohmann::json& want) {
   std::string backwards;
   for (size_t pos = 0; pos < text.size();) {
@@ -65,7 +65,8 @@ void ExpectPair(const Tokenizer& tokenizer, const std::string& text, const nlohm
   EXPECT_TRUE(plain.offsets.empty());
 }
 
-// Folders that start with "tests/" are the repository's; the others lie in the shared folder.
+// Whether a folder belongs to the repository (its name starts with "tests/"). The others lie in the
+// shared folder.
 bool IsOwn(const Suite& suite) { return std::string_view(suite.folder).starts_with("tests/"); }
 std::string FolderOf(const Suite& suite) {
   return (IsOwn(suite) ? std::string(SKEIN_SOURCE_DIR) : testing::SharedDir()) + "/" + suite.folder;
@@ -105,7 +106,7 @@ TEST_P(TokenizerCasesTest, StreamsRandomIdsAsDecoded) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  // Ids lie beyond the vocabulary at both ends, too, and low ids (bytes) come more often.
+  // Some ids lie outside the vocabulary, at both ends. Low ids (bytes) are drawn more often.
   std::uniform_int_distribution<TokenId> any(-2, t.vocab_size() + 2), low(0, 300);
   for (int round = 0; round < 300; ++round) {
     std::vector<TokenId> ids(random() % 40);

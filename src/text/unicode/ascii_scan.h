@@ -14,10 +14,10 @@ namespace skein {
 // The scans read sixteen bytes at a time.
 inline constexpr size_t kAsciiBlock = 16;
 
-// Bit i: p[i] is one of A-Z and a-z. Reads kAsciiBlock bytes.
+// Bit i is set if p[i] is one of A-Z and a-z. Reads kAsciiBlock bytes.
 inline uint32_t AsciiLetterMask(const char* p) {
 #ifdef __SSE2__
-  // The comparison is signed, so the letters are moved to the low end of the range.
+  // The comparison is signed, so the letters are shifted to the low end of the signed range.
   const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   const __m128i lower = _mm_or_si128(block, _mm_set1_epi8(0x20));
   const __m128i moved = _mm_sub_epi8(lower, _mm_set1_epi8(static_cast<char>('a' + 0x80)));
@@ -32,7 +32,7 @@ inline uint32_t AsciiLetterMask(const char* p) {
 #endif
 }
 
-// Bit i: p[i] >= limit, as unsigned bytes. Reads kAsciiBlock bytes.
+// Bit i is set if p[i] >= limit, as unsigned bytes. Reads kAsciiBlock bytes.
 inline uint32_t AtLeastMask(const char* p, unsigned char limit) {
 #ifdef __SSE2__
   const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
@@ -48,7 +48,7 @@ inline uint32_t AtLeastMask(const char* p, unsigned char limit) {
 #endif
 }
 
-// The position of the first byte >= limit at or behind `pos`, or text.size().
+// The position of the first byte >= limit at or after `pos`, or text.size().
 inline size_t FindAtLeast(std::string_view text, size_t pos, unsigned char limit) {
   for (; pos + kAsciiBlock <= text.size(); pos += kAsciiBlock) {
     if (const uint32_t mask = AtLeastMask(text.data() + pos, limit); mask != 0) {

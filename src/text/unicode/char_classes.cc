@@ -4,8 +4,8 @@ namespace skein {
 namespace {
 
 // Positions in the category list of unicode_tables.h.
-constexpr uint32_t kFirstNotLetter = 5;  // Lu Ll Lt Lm Lo
-constexpr uint32_t kFirstNumber = 8;     // Nd Nl No
+constexpr uint32_t kFirstNotLetter = 5;  // the letters are Lu Ll Lt Lm Lo
+constexpr uint32_t kFirstNumber = 8;     // the numbers are Nd Nl No
 constexpr uint32_t kFirstNotNumber = 11;
 
 }  // namespace

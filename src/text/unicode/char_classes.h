@@ -20,7 +20,7 @@ class CharClasses {
     return flags_[c] & kNumeric;
   }  // as the Digits pre-tokenizer counts
   bool IsWord(uint32_t c) const { return flags_[c] & kWord; }
-  // Neither space nor letter nor number.
+  // Whether a character is neither space nor letter nor number.
   bool IsSymbol(uint32_t c) const { return !(flags_[c] & (kLetter | kNumber | kSpace)); }
 
  private:

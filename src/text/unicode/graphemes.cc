@@ -36,7 +36,7 @@ GraphemeClass Graphemes::ClassOf(uint32_t c) const {
   return static_cast<GraphemeClass>(classes_[c] & kClassMask);
 }
 
-// The rules that look at two neighbours only: GB3 to GB9b.
+// Whether two neighbours join by the rules that look at two characters only: GB3 to GB9b.
 bool Graphemes::Joins(GraphemeClass left, GraphemeClass right) {
   using enum GraphemeClass;
   const auto is_control = [](GraphemeClass c) { return c == kControl || c == kCr || c == kLf; };
@@ -61,7 +61,7 @@ size_t Graphemes::ClusterEnd(std::string_view text, size_t begin) const {
   size_t pos = begin;
   uint32_t c = NextCodePoint(text, &pos);
   GraphemeClass left = ClassOf(c);
-  // The progress of a pictograph with its joiner (GB11) and of a conjunct (GB9c).
+  // The state of the rules for pictographs with a joiner (GB11) and for conjuncts (GB9c).
   bool after_pictograph = left == GraphemeClass::kPictograph, after_joiner = false;
   bool after_consonant = classes_[c] & kConsonant, after_linker = false;
   int num_regional = left == GraphemeClass::kRegionalIndicator;

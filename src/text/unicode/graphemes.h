@@ -8,8 +8,8 @@
 
 namespace skein {
 
-// Extended grapheme clusters (Unicode Standard Annex 29) with the data of the reference. Immutable,
-// 1.1 MB.
+// Finds extended grapheme clusters (Unicode Standard Annex 29) with the data of the reference.
+// Immutable; takes 1.1 MB.
 class Graphemes {
  public:
   Graphemes();

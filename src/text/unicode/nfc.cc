@@ -14,10 +14,10 @@ constexpr uint32_t kSBase = 0xAC00, kLBase = 0x1100, kVBase = 0x1161, kTBase = 0
 constexpr uint32_t kLCount = 19, kVCount = 21, kTCount = 28;
 constexpr uint32_t kSCount = kLCount * kVCount * kTCount;
 
-// No character below this one decomposes, combines or is the second of a composition.
+// Characters below this one do not decompose, do not combine and are never second in a composition.
 constexpr uint32_t kFirstInteresting = 0xC0;
 
-// Every character below U+0300 is stable; its first byte is lower than this.
+// Every character below U+0300 is stable. The first byte of such a character is lower than this.
 constexpr unsigned char kFirstUnstableByte = 0xCC;
 
 }  // namespace
@@ -38,8 +38,8 @@ Nfc::Nfc() {
 }
 
 // A character is stable if it is its own normal form and its decomposition begins with a starter
-// that never composes with a character before it. No change then crosses the border before it, and
-// only an unstable character behind it changes it.
+// that never composes with a character before it. Then no change crosses the border before the
+// character, and only an unstable character after it can change it.
 void Nfc::FindUnstableCodePoints() {
   unstable_.assign(0x110000 / 64, 0);
   const auto set = [this](uint32_t c) { unstable_[c >> 6] |= uint64_t{1} << (c & 63); };
@@ -108,7 +108,7 @@ std::string Nfc::Normalize(std::string_view text) const {
   result.reserve(text.size());
   size_t done = 0;
   for (size_t pos = 0; (pos = FindUnstable(text, pos)) < text.size();) {
-    // The span reaches from the last stable character before to the next one behind.
+    // The span reaches from the last stable character before `pos` to the next stable one after it.
     size_t begin = pos;
     if (begin > done) {
       do {
@@ -149,11 +149,11 @@ void Nfc::NormalizeSpan(std::string_view text, std::string* out) const {
     i = std::max(end, i + 1);
   }
 
-  // Composition works in place: code_points[0, kept) is done, and `starter` is the last starter in
-  // it.
+  // Composition works in place: code_points[0, kept) is the result so far, and `starter` is the
+  // position of its last starter.
   size_t kept = 0;
-  size_t starter = code_points.size();  // none yet
-  uint8_t last_class = 0;               // of the last kept mark behind the starter
+  size_t starter = code_points.size();  // no starter yet
+  uint8_t last_class = 0;               // of the last mark kept after the starter
   for (size_t i = 0; i < code_points.size(); ++i) {
     const uint32_t c = code_points[i];
     const bool adjacent = starter < kept && starter + 1 == kept;

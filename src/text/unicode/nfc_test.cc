@@ -22,7 +22,7 @@ TEST(NfcTest, ComposesAndOrders) {
   EXPECT_EQ(nfc.Normalize("\uac01\u11a8"), "\uac01\u11a8");
 }
 
-// A composite of Unicode 13 (Dives Akuru), which the reference's data does not know.
+// A composite of Unicode 13 (Dives Akuru), which the data of the reference does not contain.
 TEST(NfcTest, LaterCompositesAreInert) {
   EXPECT_EQ(Nfc().Normalize("\U00011935\U00011930"), "\U00011935\U00011930");
 }

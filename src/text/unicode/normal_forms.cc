@@ -35,10 +35,10 @@ void NormalForms::Decompose(uint32_t c, bool compatible, std::vector<CharChange>
   for (size_t i = 0; i < parts.size(); ++i) out->push_back({parts[i], i == 0 ? 0 : 1});
 }
 
-// Canonical composition (Unicode, section 3.11). A composed character replaces all characters that
-// its parts replaced.
+// Canonical composition (Unicode, section 3.11). A composed character replaces all old characters
+// that its parts replaced.
 std::vector<CharChange> NormalForms::Compose(const std::vector<CharChange>& chars) const {
-  std::vector<CharChange> out, waiting;  // marks behind the starter that did not compose
+  std::vector<CharChange> out, waiting;  // marks after the starter that did not compose with it
   std::optional<CharChange> starter;
   uint8_t last_class = 0;  // of the last waiting mark
   const auto flush = [&] {

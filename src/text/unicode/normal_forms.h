@@ -11,8 +11,8 @@ namespace skein {
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 
-// The four Unicode normalization forms with the data of the reference. The result tells which
-// characters each of its characters replaces. Immutable.
+// The four Unicode normalization forms with the data of the reference. Each character of the result
+// comes with the characters that it replaces. Immutable.
 class NormalForms {
  public:
   // `with_compatible` adds the forms NFKC and NFKD.

@@ -5,9 +5,9 @@
 namespace skein {
 namespace {
 
-// One step through bytes that may be ill-formed.
+// One step through bytes that may be invalid.
 struct Step {
-  size_t length;  // of the character, or of the maximal part of one
+  size_t length;  // of the character, or of the longest valid beginning of one
   enum { kWhole, kIllFormed, kCutOff } kind;
 };
 
@@ -19,7 +19,7 @@ Step Inspect(std::string_view bytes) {
   if (lead < 0x80) return {1, Step::kWhole};
   if (lead < 0xC2 || lead > 0xF4) return {1, Step::kIllFormed};
   const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  unsigned low = 0x80, high = 0xBF;  // of the second byte
+  unsigned low = 0x80, high = 0xBF;  // the range of the second byte
   if (lead == 0xE0) low = 0xA0;
   if (lead == 0xED) high = 0x9F;
   if (lead == 0xF0) low = 0x90;

@@ -6,7 +6,7 @@
 
 namespace skein {
 
-// The code point that starts at text[*pos]; *pos moves behind it. REQUIRES: valid UTF-8.
+// Returns the code point that starts at text[*pos]; *pos moves to its end. REQUIRES: valid UTF-8.
 inline uint32_t NextCodePoint(std::string_view text, size_t* pos) {
   const auto* p = reinterpret_cast<const unsigned char*>(text.data()) + *pos;
   if (p[0] < 0x80) {
@@ -28,12 +28,12 @@ void AppendUtf8(uint32_t code_point, std::string* out);
 bool IsValidUtf8(std::string_view text);
 inline bool IsContinuationByte(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// The number of bytes at the end of `text` that may still become a character: 0 to 3, the length of
-// a maximal proper prefix of a character.
+// The number of bytes (0 to 3) at the end of `text` that may still become a character: the length
+// of a maximal beginning of a character that is not the whole character.
 size_t IncompleteSuffixBytes(std::string_view text);
 
-// Appends `bytes` and replaces every maximal ill-formed part by one U+FFFD (Unicode 16, section
-// 3.9, "U+FFFD substitution of maximal subparts").
+// Appends `bytes`, with every maximal invalid part replaced by one U+FFFD (Unicode 16, section 3.9,
+// "U+FFFD substitution of maximal subparts").
 void AppendUtf8Lossy(std::string_view bytes, std::string* out);
 
 }  // namespace skein

@@ -40,7 +40,8 @@ TEST(Utf8Test, MaximalPartsBecomeOneReplacement) {
   EXPECT_EQ(Lossy("\xE2\x82"), r);
 }
 
-// The streaming decoder depends on this: a cut before an incomplete suffix changes nothing.
+// The streaming decoder depends on this property: a cut before an incomplete suffix changes
+// nothing.
 TEST(Utf8Test, CuttingAtIncompleteSuffixesChangesNothing) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,4 +1,4 @@
-// Requests to Kev models against the tokens and answers of the family's own code
+// Compares requests to Kev models with the tokens and answers of the family's own code
 // (tools/make_golden_kev.py).
 
 #include "server/decisions/heads/kev_sequence.h"

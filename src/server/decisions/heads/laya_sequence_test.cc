@@ -1,4 +1,4 @@
-// Requests to a Laya model against the tokens and answers of its own package
+// Compares requests to a Laya model with the tokens and answers of the model's own package
 // (tools/make_golden_laya.py).
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class LayaSequenceTest : public DecisionServerTest {
 
   void ExpectPackage(const std::string& dir);
 
-  // How many [SEP] the model reads if the state holds one.
+  // The number of [SEP] tokens that the model reads if the state holds one more.
   int64_t NumSeparators() {
     engine_.set_reader([](const Request&) { return ReadValues{.values = {1, 2, 3}}; });
     const Answer answer = Post("/v1/systemone", R"({"state": "a [SEP] b", "questions": {"q":
@@ -59,7 +59,8 @@ class LayaSequenceTest : public DecisionServerTest {
   std::unique_ptr<Tokenizer> tokenizer_ = Tokenizer::Load(std::string(kDir) + "/tokenizer").value();
 };
 
-// The requests of a golden file give its tokens, its places and, with its logits, its answers.
+// The requests of a golden file must give its tokens, its positions and, with its logits, its
+// answers.
 void LayaSequenceTest::ExpectPackage(const std::string& dir) {
   const Json golden = ReadJson(dir + "/golden.json");
   std::map<std::vector<TokenId>, std::vector<float>> values;

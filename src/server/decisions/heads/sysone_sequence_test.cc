@@ -1,4 +1,4 @@
-// Requests to models of the package sysone against its own tokens and answers
+// Compares requests to models of the package sysone with the package's own tokens and answers
 // (tools/make_golden_sysone.py).
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@ Result<JsonValue> LoadJson(const std::string& path, simdjson::dom::parser* parse
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   std::string_view text = file;
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  // The padding behind the file stays behind the rest of it.
+  // The parser may read past the end of `text`: the padding of the file lies there.
   error = parser->parse(text.data(), text.size(), /*realloc_if_needed=*/false).get(root);
   if (error == simdjson::NUMBER_ERROR) error = parser->parse(WithReadableNumbers(text)).get(root);
   if (error != simdjson::SUCCESS) return JsonError(path, simdjson::error_message(error));

@@ -9,24 +9,24 @@
 
 namespace skein {
 
-// Readers of the members of a tokenizer's JSON objects. An absent or null member takes the default
-// if there is one; a member of the wrong type gives kInvalidArgument. `where` names the object in
-// messages.
+// Readers of the members of a tokenizer's JSON objects. If a member is absent or null, its default
+// is used if it has one. A member of the wrong type gives kInvalidArgument. `where` names the
+// object in messages.
 
 // The object of a tokenizer.json that holds its model.
 inline constexpr std::string_view kModelObject = "tokenizer.json: model";
 
 using JsonValue = simdjson::dom::element;
 
-// The root of the JSON file `path`, valid while `parser` lives and until it reads again. Integers
-// beyond 64 bits are read as doubles.
+// The root of the JSON file `path`. It is valid while `parser` lives and until the parser reads
+// another text. Integers of more than 64 bits are read as doubles.
 Result<JsonValue> LoadJson(const std::string& path, simdjson::dom::parser* parser);
 
 Status JsonError(std::string_view where, const std::string& what);
 // kUnsupported with a message that names `what`.
 Status NotSupported(std::string_view where, const std::string& what);
 
-// Whether the member is there and not null.
+// Whether the object has the member and it is not null.
 bool JsonHas(JsonValue object, std::string_view key);
 Result<std::string> JsonString(JsonValue object, std::string_view key, std::string_view where);
 Result<bool> JsonBool(JsonValue object, std::string_view key, bool default_value,
@@ -35,7 +35,7 @@ Result<int64_t> JsonInt(JsonValue object, std::string_view key, int64_t min, int
                         std::string_view where);
 Result<simdjson::dom::array> JsonArray(JsonValue object, std::string_view key,
                                        std::string_view where);
-// Calls `read` for each member of the array `key`, until one fails.
+// Calls `read` for each element of the array `key`, until one call fails.
 template <typename Read>
 Status JsonForEach(JsonValue object, std::string_view key, std::string_view where, Read read) {
   SKEIN_ASSIGN_OR_RETURN(const simdjson::dom::array items, JsonArray(object, key, where));

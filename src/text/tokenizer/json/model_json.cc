@@ -49,7 +49,7 @@ Result<std::unique_ptr<const Model>> ReadWordLevel(JsonValue model) {
 
 Result<std::unique_ptr<const Model>> ReadUnigram(JsonValue model) {
   Unigram::Spec spec;
-  for (const char* key : {"alpha", "nbest_size"}) {  // sampling is refused
+  for (const char* key : {"alpha", "nbest_size"}) {  // settings of sampling are refused
     if (JsonHas(model, key)) return NotSupported(kModelObject, "'" + std::string(key) + "'");
   }
   if (JsonHas(model, "unk_id")) {

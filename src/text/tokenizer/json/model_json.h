@@ -8,8 +8,8 @@
 
 namespace skein {
 
-// Reads the `model` of a tokenizer.json if it is not BPE: WordPiece, Unigram or WordLevel.
-// kUnsupported names any other.
+// Reads the `model` of a tokenizer.json that is not BPE: WordPiece, Unigram or WordLevel.
+// kUnsupported names any other model.
 Result<std::unique_ptr<const Model>> ReadOtherModel(JsonValue model, const std::string& type);
 
 }  // namespace skein

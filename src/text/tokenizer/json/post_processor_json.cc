@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kPostProcessor = "tokenizer.json: post_processor";
 
-// ["token", id], as RobertaProcessing and BertProcessing name their tokens.
+// Reads ["token", id], the form of tokens in RobertaProcessing and BertProcessing.
 Result<TokenId> ReadTokenPair(JsonValue value, std::string_view key) {
   simdjson::dom::array pair;
   int64_t id = 0;

@@ -34,7 +34,7 @@ Status ReadVocab(JsonValue model, BpeSpec* spec) {
   return Status::Ok();
 }
 
-// Merges are ["a", "b"], or "a b" in older files.
+// Reads the merges, which are pairs ["a", "b"], or "a b" in older files.
 Status ReadMerges(JsonValue model, BpeSpec* spec) {
   SKEIN_ASSIGN_OR_RETURN(const simdjson::dom::array merges,
                          JsonArray(model, "merges", kModelObject));
@@ -60,7 +60,7 @@ Status ReadMerges(JsonValue model, BpeSpec* spec) {
   return Status::Ok();
 }
 
-// The type of the model. Older files have no `type`; their members tell the type.
+// The type of the model. Older files have no `type`; the type follows from their members.
 Result<std::string> ReadModelType(JsonValue model) {
   if (JsonHas(model, "type")) return JsonString(model, "type", kModelObject);
   if (JsonHas(model, "merges")) return std::string("BPE");
@@ -137,7 +137,7 @@ Result<Decoder> ReadWholeDecoder(JsonValue root) {
   return Decoder::Create(std::move(steps));
 }
 
-// A token of the config: its text, or an object with `content`.
+// Reads a token of the config: its text, or an object with the member `content`.
 std::optional<TokenId> ReadConfigToken(JsonValue config, std::string_view key,
                                        const TokenizerParts& parts) {
   JsonValue value;
@@ -176,7 +176,7 @@ Status AddConfigTokens(const std::string& path, std::vector<AddedToken>* tokens)
   return Status::Ok();
 }
 
-// A config that contradicts the tokenizer is refused, not ignored.
+// Refuses a config that contradicts the tokenizer.
 Status CheckConfigTokens(JsonValue config, const TokenizerParts& parts) {
   simdjson::dom::object tokens;
   if (config.at_key("added_tokens_decoder").get(tokens) != simdjson::SUCCESS) return Status::Ok();
@@ -228,7 +228,7 @@ Result<ReadModelResult> ReadModel(JsonValue root) {
   return ReadModelResult{std::move(bpe), unknowns, std::move(other)};
 }
 
-// Collects the special tokens that the post-processor puts before and behind a single text.
+// Collects the special tokens that the post-processor adds before and after a single text.
 void SplitSpecialIds(TokenizerParts* parts) {
   std::vector<TokenId>* ids = &parts->prefix_ids;
   for (const PostProcessor::Part& part : parts->post_processor.Layout(/*is_pair=*/false)) {
@@ -237,7 +237,7 @@ void SplitSpecialIds(TokenizerParts* parts) {
   }
 }
 
-// The post-processor adds no token that there is not.
+// Checks that every token that the post-processor adds exists.
 Status CheckSpecialIds(const TokenizerParts& parts) {
   const TokenId max_id = std::max(parts.model_max_id(), parts.added_tokens.max_id());
   for (const bool is_pair : {false, true}) {

@@ -18,7 +18,7 @@
 
 namespace skein {
 
-// The parts that a tokenizer.json and tokenizer_config.json describe, built.
+// The components that a tokenizer.json and a tokenizer_config.json describe.
 struct TokenizerParts {
   std::shared_ptr<const CharClasses> classes;
   Normalizer normalizer;
@@ -29,10 +29,10 @@ struct TokenizerParts {
   AddedTokens added_tokens;
   Decoder decoder;
   PostProcessor post_processor;
-  std::vector<TokenId> prefix_ids, suffix_ids;  // that add_special_tokens adds
+  std::vector<TokenId> prefix_ids, suffix_ids;  // added by add_special_tokens
   std::optional<TokenId> bos_id, eos_id, pad_id;
 
-  // The id of a token of the model, of whichever kind it is.
+  // The id of a token of the model, for every kind of model.
   std::optional<TokenId> ModelTokenToId(std::string_view token) const {
     return other_model ? other_model->TokenToId(token) : bpe.TokenToId(token);
   }
@@ -40,15 +40,15 @@ struct TokenizerParts {
     return other_model ? other_model->IdToToken(id) : bpe.IdToToken(id);
   }
   TokenId model_max_id() const { return other_model ? other_model->max_id() : bpe.max_id(); }
-  // Whether only the aligned pipeline (pipeline.h) gives the reference's tokens.
+  // Whether only the aligned pipeline (pipeline.h) gives the tokens of the reference.
   bool needs_pipeline() const {
     return other_model != nullptr || !normalizer.is_simple() || pre_tokenizer.needs_alignment() ||
            (normalizer.may_drop() && pre_tokenizer.depends_on_start());
   }
 };
 
-// Reads tokenizer.json in `model_dir` and, if present, tokenizer_config.json. kUnsupported names a
-// component outside the supported subset; kInvalidArgument for a broken file, kNotFound for a
+// Reads tokenizer.json in `model_dir` and, if it exists, tokenizer_config.json. kUnsupported names
+// a component outside the supported subset; kInvalidArgument for a broken file, kNotFound for a
 // missing one. `truncation` and `padding` are settings of training and are ignored.
 Result<TokenizerParts> LoadTokenizerParts(const std::string& model_dir);
 

@@ -68,7 +68,7 @@ Result<SplitBehavior> ReadBehavior(JsonValue value) {
 
 Result<PreTokenizer::PrependScheme> ReadPrependScheme(JsonValue value, std::string_view where) {
   using Scheme = PreTokenizer::PrependScheme;
-  std::string name = "always";  // older files have only add_prefix_space
+  std::string name = "always";  // for older files, which have only add_prefix_space
   if (JsonHas(value, "prepend_scheme")) {
     SKEIN_ASSIGN_OR_RETURN(name, JsonString(value, "prepend_scheme", where));
   }

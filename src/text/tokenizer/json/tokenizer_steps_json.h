@@ -11,8 +11,8 @@
 
 namespace skein {
 
-// Readers of the components of a tokenizer.json; each appends flat steps. kUnsupported names a
-// component outside the supported subset.
+// Readers of the components of a tokenizer.json. Each reader appends a flat list of steps.
+// kUnsupported names a component outside the supported subset.
 Status ReadNormalizer(JsonValue value, std::vector<Normalizer::Step>* steps);
 Status ReadPreTokenizer(JsonValue value, std::vector<PreTokenizer::Step>* steps);
 Status ReadDecoder(JsonValue value, std::vector<Decoder::Step>* steps);

@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-// Up to this length, searching all pairs for each merge is faster than a queue of them.
+// Up to this length, searching all pairs for each merge is faster than a queue of pairs.
 constexpr size_t kMaxShort = 48;
 
 struct Symbol {
@@ -23,7 +23,8 @@ struct Symbol {
 struct Candidate {
   MergeValue merge;
   int32_t pos;  // of the left symbol
-  // The queue returns the largest: the best rank, then the leftmost. A rank has one id only.
+  // The queue returns the largest candidate: that of the best rank, then the leftmost. A rank
+  // belongs to one id only.
   bool operator<(const Candidate& other) const {
     return merge != other.merge ? merge > other.merge : pos > other.pos;
   }
@@ -77,7 +78,7 @@ Status Bpe::AddVocab(const BpeSpec& spec) {
 Status Bpe::AddMerges(const BpeSpec& spec) {
   merges_ = MergeTable(spec.merges.size());
   std::string merged;
-  TokenId guess = 0;  // most files number tokens in the order of their merges
+  TokenId guess = 0;  // a guess: most files number tokens in the order of their merges
   for (size_t rank = 0; rank < spec.merges.size(); ++rank) {
     const auto& [left, right] = spec.merges[rank];
     merged.assign(left).append(right);
@@ -92,7 +93,7 @@ Status Bpe::AddMerges(const BpeSpec& spec) {
                      "' is not in the vocabulary");
     }
     guess = *merged_id + 1;
-    // The reference keeps the later of two equal pairs.
+    // The later of two equal pairs counts, as in the reference.
     merges_.Set(*left_id, *right_id, MakeMergeValue(static_cast<uint32_t>(rank), *merged_id));
   }
   return Status::Ok();
@@ -116,7 +117,7 @@ Status Bpe::AddAlphabets(const BpeSpec& spec) {
   can_encode_bytes_ = has_all_letters || (!unk_id_ && !spec.byte_fallback);
   if (spec.ignore_merges) {
     byte_words_ = TokenTable(tokens_.num_ids(), 0);
-  } else if (has_all_letters) {  // else the neighbours of a dropped letter become adjacent
+  } else if (has_all_letters) {  // otherwise a dropped letter makes its neighbours adjacent
     byte_cuts_.emplace();
   }
   std::string bytes;
@@ -133,8 +134,9 @@ Status Bpe::AddAlphabets(const BpeSpec& spec) {
   return Status::Ok();
 }
 
-// The symbols of a piece must spell the piece, else a token could cross a border unseen. So unknown
-// characters are not allowed, and the bytes that stand for a character must not merge.
+// Adds the cuts for EncodeParts if the symbols of a piece always spell the piece. Otherwise a token
+// could cross a cut unnoticed. So all bytes must have fallback tokens, and these tokens must not
+// merge.
 void Bpe::AddCuts(const BpeSpec& spec) {
   for (const TokenId id : fallback_ids_) {
     if (id < 0) return;
@@ -211,9 +213,9 @@ void Bpe::EncodeWord(std::string_view word, unsigned bytes, std::vector<TokenId>
   } else {
     SplitCharacters(word, ids);
   }
-  // A stale entry of the reference's queue counts if its pair now gives the same token by another
-  // merge. That is impossible while no token is empty: a pair that has grown spells a longer token.
-  // The simple order of ranks then equals the queue's order.
+  // The reference's queue keeps stale entries. A stale entry counts if its pair now gives the same
+  // token by another merge. If no token is empty, that is impossible: a pair that has grown spells
+  // a longer token. Then merging by rank gives the same result as the queue.
   if (ids->size() <= kMaxShort && !has_empty_token_) {
     MergeShort(ids);
   } else {
@@ -222,8 +224,8 @@ void Bpe::EncodeWord(std::string_view word, unsigned bytes, std::vector<TokenId>
 }
 
 void Bpe::SplitCharacters(std::string_view piece, std::vector<TokenId>* ids) const {
-  // An unknown character is emitted before the next known one: fallback bytes overtake it, as in
-  // the reference.
+  // An unknown character is emitted only before the next known character, after fallback bytes that
+  // follow it, as in the reference.
   bool unk_waits = false;
   for (size_t pos = 0; pos < piece.size();) {
     const size_t begin = pos;
@@ -289,7 +291,7 @@ void Bpe::MergeLong(std::vector<TokenId>* ids) const {
     Symbol& left = symbols[top.pos];
     if (!left.alive || left.next < 0) continue;
     Symbol& right = symbols[left.next];
-    // A stale candidate still counts, at its old rank, if its pair gives the same token.
+    // A stale candidate still counts, with its old rank, if its pair gives the same token.
     const MergeValue merge = merges_.Find(left.id, right.id);
     if (merge == kNoMerge || MergedId(merge) != MergedId(top.merge)) continue;
     left.id = MergedId(merge);

@@ -31,28 +31,28 @@ struct BpeSpec {
 };
 
 // Byte-pair encoding: splits a piece into characters (or bytes) and applies the best merge until
-// none is left. Ids equal the reference's, also where its queue holds stale entries. O(n log n) in
-// the length of a piece. Immutable but for a bounded cache of recent words, which threads share
-// without waiting for each other.
+// none is left. Ids equal the reference's, even if stale entries of the reference's queue change
+// its result. O(n log n) in the length of a piece. Immutable, except for a bounded cache of recent
+// words that threads share without waiting for each other.
 class Bpe {
  public:
   // kInvalidArgument for merges of tokens that are not in the vocabulary, for negative ids and for
-  // other broken specs.
+  // other invalid specs.
   static Result<Bpe> Create(const BpeSpec& spec);
 
   // Whether EncodeBytes may be used: each of the 256 letters of the byte alphabet is in the
-  // vocabulary or is dropped.
+  // vocabulary or is dropped by the model.
   bool can_encode_bytes() const { return can_encode_bytes_; }
 
   // Appends the ids of a piece (valid UTF-8, not empty).
   void Encode(std::string_view piece, IdWriter* out) const { EncodeCached(piece, 0, 0, out); }
-  // Does the same for the bytes that a piece in the byte alphabet spells. `num_readable` >=
-  // bytes.size() is the number of readable bytes at bytes.data(). REQUIRES: can_encode_bytes().
+  // Encode for a piece that is given as bytes, not as letters of the byte alphabet. `num_readable`
+  // >= bytes.size() is the number of readable bytes at bytes.data(). REQUIRES: can_encode_bytes().
   void EncodeBytes(std::string_view bytes, size_t num_readable, IdWriter* out) const {
     EncodeCached(bytes, num_readable, 1, out);
   }
 
-  // The number of entries; with holes it is below the largest id + 1.
+  // The number of tokens. If there are unused ids (holes), it is below the largest id + 1.
   size_t num_tokens() const { return tokens_.num_tokens(); }
   TokenId max_id() const { return static_cast<TokenId>(tokens_.num_ids()) - 1; }
   std::optional<TokenId> TokenToId(std::string_view token) const { return tokens_.Find(token); }
@@ -79,11 +79,11 @@ class Bpe {
     if (!short_words_->Find(key, hash, out)) EncodeNew(word, bytes, key, hash, out);
   }
   void EncodeLong(std::string_view word, unsigned bytes, IdWriter* out) const;
-  // Encodes the parts between cuts that change no id.
+  // Encodes the parts of a word between cuts that do not change the ids.
   void EncodeParts(std::string_view word, unsigned bytes, std::vector<TokenId>* ids) const;
   void EncodeNew(std::string_view word, unsigned bytes, const ShortWords::Key& key, uint64_t hash,
                  IdWriter* out) const;
-  // Encodes without the cache of words.
+  // Encodes without the cache.
   void EncodeWord(std::string_view word, unsigned bytes, std::vector<TokenId>* ids) const;
   void SplitCharacters(std::string_view piece, std::vector<TokenId>* ids) const;
   void MergeShort(std::vector<TokenId>* ids) const;
@@ -95,8 +95,9 @@ class Bpe {
   std::optional<CutTable> byte_cuts_;  // for EncodeBytes, if all letters are in the vocabulary
   std::optional<CutTable>
       char_cuts_;  // for Encode, if every character is in the vocabulary or falls back to bytes
-  std::array<TokenId, 256> letter_ids_{};    // of the byte alphabet; -1: not in the vocabulary
-  std::array<TokenId, 256> fallback_ids_{};  // of <0x00>...<0xFF>; -1: not in the vocabulary
+  // Id of each letter of the byte alphabet; -1: not in the vocabulary.
+  std::array<TokenId, 256> letter_ids_{};
+  std::array<TokenId, 256> fallback_ids_{};  // ids of <0x00>...<0xFF>; -1: not in the vocabulary
   std::optional<TokenId> unk_id_;
   bool can_encode_bytes_ = false;
   bool has_empty_token_ = false;

@@ -22,7 +22,8 @@ BpePieces::BpePieces(const Bpe* bpe, const BpeUnknowns& unknowns)
   }
 }
 
-// An unknown character is emitted before the next known one: fallback bytes overtake it.
+// An unknown character is emitted only before the next known character, after fallback bytes that
+// follow it.
 std::vector<BpePieces::Symbol> BpePieces::Symbols(std::string_view piece) const {
   std::vector<Symbol> symbols;
   const auto unk_bytes =
@@ -54,8 +55,8 @@ std::vector<BpePieces::Symbol> BpePieces::Symbols(std::string_view piece) const 
   return symbols;
 }
 
-// The spelling of a merged token is the concatenation of its symbols. A token therefore takes
-// symbols until their length equals that of its spelling.
+// The spelling of a merged token is the concatenation of its symbols. So each token gets symbols
+// until their total length equals the length of its spelling.
 Status BpePieces::Tokenize(std::string_view piece, std::vector<PieceToken>* tokens) const {
   std::vector<TokenId> ids;
   IdWriter out(&ids);
@@ -64,7 +65,7 @@ Status BpePieces::Tokenize(std::string_view piece, std::vector<PieceToken>* toke
   const std::vector<Symbol> symbols = Symbols(piece);
   const auto size = static_cast<uint32_t>(piece.size());
   if (ids.size() == 1 && bpe_.IdToToken(ids[0]) == piece) {
-    tokens->push_back({ids[0], 0, size});  // no merges need lead to this token
+    tokens->push_back({ids[0], 0, size});  // a whole piece may be a token without merges
     return Status::Ok();
   }
   uint32_t begin = 0;

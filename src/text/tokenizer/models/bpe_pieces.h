@@ -5,14 +5,15 @@
 
 namespace skein {
 
-// The settings of a BPE model for unknown characters.
+// How a BPE model handles unknown characters.
 struct BpeUnknowns {
   std::optional<TokenId> unk_id;
   bool fuse_unk = false;
   bool byte_fallback = false;
 };
 
-// Byte-pair encoding as a Model: tokens with the bytes they stand for. `bpe` must outlive it.
+// Byte-pair encoding as a Model, which returns tokens with the bytes that they stand for. `bpe`
+// must outlive it.
 class BpePieces final : public Model {
  public:
   BpePieces(const Bpe* bpe, const BpeUnknowns& unknowns);
@@ -26,7 +27,7 @@ class BpePieces final : public Model {
   std::string_view IdToToken(TokenId id) const override { return bpe_.IdToToken(id); }
 
  private:
-  // A symbol before any merge: its bytes in the piece, and in the spelling of its token.
+  // A symbol before any merge: its size in the piece, and its size in the spelling of its token.
   struct Symbol {
     uint32_t piece_bytes, token_bytes;
   };

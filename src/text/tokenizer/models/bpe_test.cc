@@ -23,11 +23,11 @@ struct RandomModel {
         continue;
       }
       merges.emplace_back(left, right);
-      // More than one merge makes some tokens.
+      // Several merges may make the same token.
       if (!ids.contains(left + right)) Add(left + right);
       parts.push_back(left + right);
     }
-    // No merge makes these tokens; only ignore_merges finds them.
+    // No merge makes these tokens, so only ignore_merges finds them.
     for (const char* token : {"abcd", "dcba", "aabb", "ddddd", "abcabcabcabcabcabc"}) {
       if (!ids.contains(token)) Add(token);
     }
@@ -39,7 +39,7 @@ struct RandomModel {
     const auto id = static_cast<TokenId>(ids.size());
     ids[token] = id;
   }
-  // Encodes by the definition: the best merge, leftmost first, until there is none.
+  // Encodes by the definition: applies the best merge, the leftmost first, until there is none.
   std::vector<TokenId> Encode(const std::string& word) const {
     if (spec.ignore_merges && ids.contains(word)) return {ids.at(word)};
     std::vector<std::string> parts;
@@ -69,7 +69,7 @@ struct RandomModel {
 };
 
 std::string RandomWord(std::mt19937* random) {
-  // The lengths lie around the limits of the two caches and of the two ways of merging.
+  // The lengths lie around the limits of the two caches and of the two ways of merging pairs.
   const size_t lengths[] = {1, 2, 5, 9, 15, 16, 40, 48, 49, 63, 64, 200};
   std::string word(1 + (*random)() % lengths[(*random)() % 12], 'a');
   const unsigned letters = 1 + (*random)() % 4;
@@ -96,7 +96,7 @@ TEST(BpeTest, RandomModelsMergeByTheDefinition) {
     for (int i = 0; i < 300; ++i) {
       const std::string word = RandomWord(&random);
       const std::vector<TokenId> want = model.Encode(word);
-      // The second encoding comes from the cache; the buffer holds bytes behind the word.
+      // The second encoding comes from the cache. The buffer holds further bytes after the word.
       for (int repeat = 0; repeat < 2; ++repeat) {
         ASSERT_EQ(EncodeBytes(*bpe, word, word.size()), want) << word;
         std::string padded = word + "dcbaabcdabcdabcd";
@@ -113,7 +113,7 @@ TEST(BpeTest, RandomModelsMergeByTheDefinition) {
   }
 }
 
-// Threads write the same entries, with more words than the cache holds.
+// Threads write the same cache entries, with more words than the cache holds.
 TEST(BpeTest, ThreadsShareTheMemoryOfWords) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -142,7 +142,7 @@ TEST(BpeTest, ThreadsShareTheMemoryOfWords) {
   EXPECT_EQ(num_wrong, std::vector<int>(4, 0));
 }
 
-// The cache is small, so that entries are replaced all the time while others read them.
+// The cache is small, so that entries are replaced constantly while other threads read them.
 TEST(WordCacheTest, AnEntryIsFoundWholeOrNotAtAll) {
   WordCache<2, 1, 2> cache;
   const auto key_of = [](int n) { return WordKey<2>("word" + std::to_string(n), 0); };

@@ -19,8 +19,8 @@ class ByteAlphabet {
   std::optional<uint8_t> ByteOf(uint32_t code_point) const;
   // The bytes that `text` spells; nullopt if one of its characters is not in the alphabet.
   std::optional<std::string> Unmap(std::string_view text) const;
-  // Appends the result of Unmap and returns true; appends nothing and returns false if there is
-  // none.
+  // Appends the result of Unmap and returns true. If there is no result, appends nothing and
+  // returns false.
   bool AppendUnmapped(std::string_view text, std::string* out) const;
   std::string Map(std::string_view bytes) const;
 

@@ -6,7 +6,7 @@
 namespace skein {
 namespace {
 
-// The bits for each window. One border in sixteen is then wrongly taken for crossed.
+// The number of bits for each window. One border in sixteen is then wrongly treated as crossed.
 constexpr size_t kBitsPerWindow = 16;
 
 size_t BitOf(uint64_t hash, size_t num_words) { return hash >> 20 & (num_words * 64 - 1); }
@@ -43,7 +43,7 @@ void CutTable::Finish() {
 size_t CutTable::FindCut(std::string_view word, size_t begin) const {
   for (size_t i = begin + 1; i < word.size(); ++i) {
     if (!IsBorder(word[i]) || crossed_pairs_[PairOf(word[i - 1], word[i])]) continue;
-    // The bytes before `begin` were cut off: no token reaches there.
+    // The bytes before `begin` were cut off, so no token reaches that far.
     if (i - begin < kSide || word.size() - i < kSide) return i;
     const size_t bit = BitOf(HashWindow(word.data() + i), windows_.size());
     if (!(windows_[bit / 64] >> bit % 64 & 1)) return i;

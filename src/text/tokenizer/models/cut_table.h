@@ -7,9 +7,9 @@
 
 namespace skein {
 
-// Finds borders between characters of a word that no token crosses. Merges do not cross them
-// either, so the parts can be encoded separately. Only borders before a character beyond ASCII are
-// judged: tokens cross nearly all others. Immutable once built.
+// Finds borders between characters of a word that no token crosses. Merges do not cross such
+// borders either, so the parts can be encoded separately. Only borders before a character beyond
+// ASCII are examined: nearly all others are crossed by some token. Immutable once built.
 class CutTable {
  public:
   // Add is called with the bytes of every token, then Finish once.
@@ -21,8 +21,8 @@ class CutTable {
   size_t FindCut(std::string_view word, size_t begin) const;
 
  private:
-  // A token with at least kSide bytes on both sides of a border is represented by those bytes. A
-  // token with fewer is represented by the two bytes next to the border.
+  // A crossed border is recorded by the kSide bytes of the token on each side of it. If the token
+  // has fewer bytes on one side, only the two bytes next to the border are recorded.
   static constexpr size_t kSide = 3;
 
   static bool IsBorder(char behind) { return (behind & 0xC0) == 0xC0; }

@@ -14,7 +14,7 @@ namespace {
 
 TEST(CutTableTest, CutsWhereNoTokenReachesAcross) {
   CutTable table;
-  // The second of these crosses a border with fewer than three bytes behind it.
+  // The second token crosses a border and has fewer than three bytes after it.
   for (const char* token : {"世界", "界\xE4", "abc", "éa", "你"}) table.Add(token);
   table.Finish();
   const auto cut = [&](std::string_view word) { return table.FindCut(word, 0); };
@@ -26,13 +26,14 @@ TEST(CutTableTest, CutsWhereNoTokenReachesAcross) {
   EXPECT_EQ(cut("éab"), 4u);  // no word is cut before an ASCII letter
   EXPECT_EQ(cut(""), 0u);
   EXPECT_EQ(table.FindCut("世你好", 3), 6u);
-  // A token with three bytes before the border cannot begin before a cut.
+  // A cut removes the bytes before it, so a token that needs them cannot cross the next border.
   EXPECT_EQ(table.FindCut("世界", 1), 3u);
 }
 
-// Words have few different characters of two to four bytes, so that tokens often cross borders,
-// with whole characters and with parts. The ids must equal those of merging byte by byte. Words of
-// up to 15 bytes are merged so, and all words of a model that lacks a letter.
+// Words are made of few different characters of two to four bytes, so that tokens often cross
+// borders, with whole characters and with parts of characters. The ids must equal those of merging
+// without cuts. Words of up to 15 bytes are merged without cuts, and so are all words of a model
+// that lacks a letter.
 TEST(CutTableTest, CuttingChangesNoIds) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -61,7 +62,7 @@ TEST(CutTableTest, CuttingChangesNoIds) {
       whole.vocab.emplace_back(tokens[id], static_cast<TokenId>(id));
     }
     for (const auto& [left, right] : merges) whole.merges.emplace_back(left, right);
-    BpeSpec uncut = whole;  // a letter that no text uses is missing
+    BpeSpec uncut = whole;  // lacks a letter that no text uses
     uncut.vocab[0xFF].first = "no letter";
     auto cutting = Bpe::Create(whole), plain = Bpe::Create(uncut);
     ASSERT_TRUE(cutting.ok() && plain.ok());
@@ -81,7 +82,8 @@ TEST(CutTableTest, CuttingChangesNoIds) {
   }
 }
 
-// Tests the same for characters, as in vocabularies with byte fallback: the pieces are whole texts.
+// The same test for characters, as in vocabularies with byte fallback, where a piece is a whole
+// text.
 TEST(CutTableTest, CuttingChangesNoIdsOfCharacters) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -102,7 +104,7 @@ TEST(CutTableTest, CuttingChangesNoIdsOfCharacters) {
       const std::string left = parts[random() % parts.size()],
                         right = parts[random() % parts.size()];
       if (left.size() + right.size() > 16) continue;
-      // Mostly as in real vocabularies: the mark of a word comes first.
+      // As in real vocabularies, the mark of a word mostly comes first.
       if (right.starts_with("▁") && left != "▁" && random() % 8 != 0) continue;
       if (std::find(tokens.begin(), tokens.end(), left + right) != tokens.end()) continue;
       merges.emplace_back(left, right);
@@ -115,7 +117,7 @@ TEST(CutTableTest, CuttingChangesNoIdsOfCharacters) {
       whole.vocab.emplace_back(tokens[id], static_cast<TokenId>(id));
     }
     for (const auto& [left, right] : merges) whole.merges.emplace_back(left, right);
-    BpeSpec uncut = whole;  // a byte that no text has has no fallback token
+    BpeSpec uncut = whole;  // lacks the fallback token of a byte that no text has
     uncut.vocab[0xFF].first = "no byte";
     auto cutting = Bpe::Create(whole), plain = Bpe::Create(uncut);
     ASSERT_TRUE(cutting.ok() && plain.ok());

@@ -8,8 +8,9 @@
 
 namespace skein {
 
-// Collects ids and appends them to a vector in large steps: one store per id, no check of the
-// vector's capacity. The vector holds all ids after Flush or the writer's end.
+// Collects ids and appends them to a vector in large steps, so that an id costs one store and no
+// check of the vector's capacity. The vector holds all ids after Flush or after the writer's
+// destruction.
 class IdWriter {
  public:
   // The number of ids that may be written at cursor() between two calls of Advance.
@@ -24,7 +25,7 @@ class IdWriter {
     buffer_[size_] = id;
     Advance(1);
   }
-  // Room for kSlack ids; Advance keeps the first `count` of those written there.
+  // A pointer to room for kSlack ids. Advance keeps the first `count` ids that were written there.
   TokenId* cursor() { return buffer_.data() + size_; }
   void Advance(size_t count) {
     size_ += count;
@@ -41,7 +42,7 @@ class IdWriter {
   std::vector<TokenId>& out_;
   size_t size_ = 0;
   std::array<TokenId, kCapacity + kSlack>
-      buffer_;  // not initialized: a call may need only a little of it
+      buffer_;  // not initialized: a call may need only a small part of it
 };
 
 }  // namespace skein

@@ -13,10 +13,10 @@
 
 namespace skein {
 
-// More ids than any vocabulary has. A larger id means a broken file and would need a large table.
+// No vocabulary has this many ids. A larger id means a broken file and would need a large table.
 inline constexpr TokenId kMaxTokenId = 1 << 24;
 
-// A token and the bytes [begin, end) of its piece.
+// A token, and the bytes [begin, end) of the piece that it stands for.
 struct PieceToken {
   TokenId id;
   uint32_t begin, end;
@@ -25,7 +25,7 @@ struct PieceToken {
 // A vocabulary: strings and ids. Immutable.
 class Vocabulary {
  public:
-  // kInvalidArgument for ids below 0 or absurdly large, and for two tokens that share an id.
+  // kInvalidArgument for an id below 0 or above kMaxTokenId, and for two tokens with the same id.
   static Result<Vocabulary> Create(std::vector<std::pair<std::string, TokenId>> entries);
 
   size_t num_tokens() const { return ids_.size(); }
@@ -51,7 +51,8 @@ class Model {
   virtual TokenId max_id() const = 0;
   virtual std::optional<TokenId> TokenToId(std::string_view token) const = 0;
   virtual std::string_view IdToToken(TokenId id) const = 0;
-  // Whether this is the unknown token of a model in which it counts as the text it replaces.
+  // Whether the id is the model's unknown token and the model treats this token as the text it
+  // replaces.
   virtual bool is_unknown_text(TokenId) const { return false; }
 };
 

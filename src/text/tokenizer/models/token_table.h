@@ -14,7 +14,7 @@ namespace skein {
 // addressing. Immutable once built.
 class TokenTable {
  public:
-  // Makes room for the ids below `num_ids`. `num_bytes`: about the sum of the lengths.
+  // Makes room for ids below `num_ids`. `num_bytes`: about the total length of the tokens.
   TokenTable(size_t num_ids, size_t num_bytes);
 
   enum class AddResult { kAdded, kIdTaken, kTokenTaken };
@@ -42,12 +42,12 @@ class TokenTable {
     uint32_t tag = 0;  // bits of the hash
     TokenId id = -1;   // -1: free
   };
-  // The slot of the token, or the free slot for it.
+  // The slot that holds the token, or a free slot for it.
   size_t FindSlot(std::string_view token, uint32_t* tag) const;
 
   std::string text_;
   std::vector<Span> spans_;  // by id
-  std::vector<Slot> slots_;  // a power of two, at most two thirds full
+  std::vector<Slot> slots_;  // the size is a power of two; at most two thirds are used
   size_t num_tokens_ = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace skein {
 namespace {
 
-// The score of an unknown character below that of the worst token.
+// An unknown character's score is that of the worst token minus this penalty.
 constexpr double kUnknownPenalty = 10.0;
 
 Status Unknown() {
@@ -73,7 +73,7 @@ Status Unigram::FindBest(std::string_view piece, std::vector<Best>* best) const 
     const double score = (*best)[begin].score;
     size_t next = begin;
     NextCodePoint(piece, &next);
-    bool has_single = false;  // a token that is just this character
+    bool has_single = false;  // whether some token is exactly this character
     uint32_t node = 0;
     for (size_t end = begin; end < piece.size();) {
       const auto it = trie_edges_.find(uint64_t{node} << 8 | static_cast<uint8_t>(piece[end]));
@@ -93,7 +93,7 @@ Status Unigram::FindBest(std::string_view piece, std::vector<Best>* best) const 
   return Status::Ok();
 }
 
-// Each part of the segmentation counts as its text, not as the token that was found.
+// Looks up the text of each part of the segmentation, not the token that was found.
 Status Unigram::Emit(std::string_view piece, size_t begin, size_t end,
                      std::vector<PieceToken>* tokens) const {
   const std::string_view text = piece.substr(begin, end - begin);

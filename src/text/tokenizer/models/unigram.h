@@ -13,7 +13,7 @@ namespace skein {
 // dynamic programming over the bytes of a piece; O(bytes x longest token).
 class Unigram final : public Model {
  public:
-  // scores[id] is the score of tokens[id]. kInvalidArgument for an unk_id that is no token.
+  // scores[id] is the score of tokens[id]. kInvalidArgument if unk_id is not a token.
   struct Spec {
     std::vector<std::string> tokens;
     std::vector<double> scores;
@@ -32,10 +32,11 @@ class Unigram final : public Model {
   bool is_unknown_text(TokenId id) const override { return unk_id_ == id; }
 
  private:
-  // The best segmentation up to an end: its score, its last token and where that token begins.
+  // The best segmentation of the bytes up to an end: its score, its last token and the beginning of
+  // that token.
   struct Best {
     double score = 0;
-    int64_t begin = -1;  // none yet
+    int64_t begin = -1;  // -1: no segmentation yet
     TokenId id = 0;
   };
 
@@ -49,7 +50,7 @@ class Unigram final : public Model {
   std::vector<double> scores_;
   double unk_score_ = 0;
   std::optional<TokenId> unk_id_;
-  std::optional<std::array<TokenId, 256>> byte_ids_;   // of <0x00>...; only with byte_fallback
+  std::optional<std::array<TokenId, 256>> byte_ids_;   // of <0x00>...; set only with byte_fallback
   std::unordered_map<uint64_t, uint32_t> trie_edges_;  // node << 8 | byte -> node
   std::vector<TokenId> trie_ids_{-1};                  // by node; -1: no token ends there
 };

@@ -13,8 +13,8 @@
 
 namespace skein {
 
-// A word as whole machine words: its bytes, zeros, and in the last byte its length and a mark.
-// Equal keys therefore mean equal words. Up to 8 * kWords - 1 bytes.
+// A word as a number of machine words: its bytes, then zeros, and in the last byte its length and a
+// mark. Words are equal if their keys are. Up to 8 * kWords - 1 bytes.
 template <size_t kWords>
 struct WordKey {
   static constexpr size_t kMaxBytes = 8 * kWords - 1;
@@ -25,7 +25,7 @@ struct WordKey {
     std::memcpy(words.data(), word.data(), word.size());
     words[kWords - 1] |= uint64_t{word.size() | mark << 7} << 56;
   }
-  // A key made faster. REQUIRES: 8 * kWords bytes may be read at word.data().
+  // Makes the key faster. REQUIRES: 8 * kWords bytes may be read at word.data().
   static WordKey Readable(std::string_view word, unsigned mark) {
     static_assert(kWords == 2);
     WordKey key;
@@ -51,10 +51,11 @@ struct WordKey {
                                            0xA0761D6478BD642F, 0xE7037ED1A0B428DB};
 };
 
-// The ids of recent words: 2^kLogSets sets of two entries; the older entry is replaced. Any number
-// of threads may call both members at once and none waits. An entry under a write is not found, and
-// another writer leaves it alone. An entry is only found whole (a sequence lock): its tail counts
-// the writes, is odd during a write, and is read before and after the rest.
+// The ids of recent words: 2^kLogSets sets of two entries, of which the older is replaced. Any
+// number of threads may call both functions at the same time, and no call waits. A reader skips an
+// entry that is being written, and another writer leaves it alone. A sequence lock ensures that
+// only complete entries are found: the entry's tail counts the writes, is odd during a write, and
+// is read before and after the other members.
 template <size_t kKeyWords, size_t kIdWords, int kLogSets>
 class WordCache {
  public:
@@ -62,7 +63,7 @@ class WordCache {
   using Key = WordKey<kKeyWords>;
   static_assert(kMaxIds < 16 && kMaxIds <= IdWriter::kSlack);
 
-  // Appends the ids of the word, if it is there.
+  // Appends the ids of the word if the cache has it.
   bool Find(const Key& key, uint64_t hash, IdWriter* out) const {
     const Entry* set = SetOf(hash);
     return Read(set[0], key, out) || Read(set[1], key, out);
@@ -100,12 +101,12 @@ class WordCache {
  private:
   struct alignas(8 * (kKeyWords + kIdWords + 1)) Entry {
     std::atomic<uint64_t> key[kKeyWords];
-    std::atomic<uint64_t> ids[kIdWords];  // two each
-    std::atomic<uint64_t> tail;           // version, 4 bits number of ids, 28 bits the last id
+    std::atomic<uint64_t> ids[kIdWords];  // two ids each
+    std::atomic<uint64_t> tail;           // version, number of ids (4 bits), last id (28 bits)
   };
   static_assert(sizeof(Entry) % 32 == 0);
 
-  // A key holds its length and is never all zeros, so an entry without a write is not found.
+  // A key holds its length and is never all zeros, so an empty entry is not found.
   static bool Read(const Entry& entry, const Key& key, IdWriter* out) {
     const uint64_t tail = entry.tail.load(std::memory_order_acquire);
     uint64_t difference = tail >> 32 & 1;

@@ -12,7 +12,7 @@ class WordPiece final : public Model {
  public:
   struct Spec {
     std::string unk_token;                  // the token of a word that cannot be spelt
-    std::string continuing_subword_prefix;  // before a token that does not begin a word
+    std::string continuing_subword_prefix;  // before every token that does not begin a word
     size_t max_input_chars_per_word = 0;    // a longer word is unknown
   };
 
@@ -36,7 +36,7 @@ class WordPiece final : public Model {
   size_t max_token_bytes_ = 0;  // no token is longer
 };
 
-// Whole words that are in the vocabulary, or the unknown token.
+// A model whose tokens are whole words; other words get the unknown token.
 class WordLevel final : public Model {
  public:
   WordLevel(Vocabulary vocabulary, std::optional<TokenId> unk_id)
