@@ -26,14 +26,14 @@ using testing::TypedArray;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// The keys and values of one sequence, and its blocks.
+// The keys and values of one sequence, and the ids of its blocks.
 struct Sequence {
   std::vector<float> k, v;  // [num_keys, head_dim]
   std::vector<int32_t> block_table;
 };
 
-// A paged memory with one layer and one head in use. V behind a sequence's last key, in its own
-// blocks, holds `rest_of_v`. All other unused memory holds NaN.
+// A paged memory of which one layer and one head are in use. In a sequence's own blocks, V behind
+// the last key holds `rest_of_v`. All other unused memory holds NaN.
 class PagedMemory {
  public:
   PagedMemory(RandomValues& random, DType dtype, int32_t head_dim, int32_t num_blocks,
@@ -54,7 +54,7 @@ class PagedMemory {
     }
   }
 
-  // Makes a sequence of `num_keys` keys; its first `shared_blocks` blocks are those of `parent`.
+  // Makes a sequence of `num_keys` keys. Its first `shared_blocks` blocks are blocks of `parent`.
   Sequence Make(int32_t num_keys, const Sequence& parent = {}, int32_t shared_blocks = 0) {
     const int32_t d = layout.head_dim, shared_keys = shared_blocks * kKvBlockTokens;
     Sequence s;
@@ -100,7 +100,7 @@ class PagedMemory {
   std::vector<int32_t> free_;  // blocks
 };
 
-// A row of a future tile: the sequence and keys that it attends to.
+// A row of a tile that is built later: the sequence and the keys that it attends to.
 struct Row {
   const Sequence* sequence;
   int32_t num_keys;
@@ -116,15 +116,16 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
   }
 
   PagedMemory Memory(DType dtype, int32_t head_dim, int32_t num_keys) {
-    // All classes but FMA multiply invisible values by zero, so KV blocks are zeroed when they are
+    // All classes but FMA multiply invisible values by zero. Therefore KV blocks are zeroed when
+    // they are assigned.
     // assigned.
     const bool fma = NumericClassOf(GetParam(), dtype) == NumericClass::kFma;
     return {random_, dtype, head_dim, num_keys / kKvBlockTokens + 4, fma ? kNaN : 0.0f};
   }
 
   // Runs the rows as one tile. Sometimes the results overwrite q, and sometimes blocks from a
-  // random one on have other ids, as the caller's own. Each row must equal the reference, which
-  // sees one row.
+  // random one on get ids as blocks of the caller. Each row must equal the reference, which
+  // computes one row alone.
   ::testing::AssertionResult Check(const PagedMemory& memory, const std::vector<Row>& rows,
                                    float q_scale) {
     const KvLayout& layout = memory.layout;
@@ -187,7 +188,7 @@ TEST_P(AttentionTest, DecodeRowsEqualTheReference) {
   }
 }
 
-// Prefill: consecutive positions of several heads in one tile.
+// As in prefill: consecutive positions of several heads in one tile.
 TEST_P(AttentionTest, CausalTilesEqualTheReference) {
   for (DType dtype : {DType::kF32, DType::kBf16}) {
     for (int32_t last : {4, 16, 66, 130, 262, 2052}) {
@@ -218,8 +219,8 @@ TEST_P(AttentionTest, RandomTilesEqualTheReference) {
   }
 }
 
-// Each sequence shares a random number of blocks with the one before, which makes trees of
-// prefixes. Each row has the bits that it has alone.
+// Each sequence shares a random number of blocks with the sequence before it, which makes trees of
+// prefixes. Each row must have the bits that it has alone.
 TEST_P(AttentionTest, RowsOfSharedPrefixesEqualTheReference) {
   for (int i = 0; i < 30; ++i) {
     const DType dtype = i % 3 ? DType::kBf16 : DType::kF32;
@@ -246,8 +247,8 @@ TEST_P(AttentionTest, RowsOfSharedPrefixesEqualTheReference) {
   }
 }
 
-// A sequence may end with the last key that it shares with its neighbours, in any segment, at a
-// whole step or not. The others walk on without it.
+// A sequence may end with the last key that it shares with its neighbours, in any segment, at the
+// end of a step or within one. The other sequences walk on without it.
 TEST_P(AttentionTest, RowsMayEndWhereOthersWalkOn) {
   for (const int32_t keys : {256, 2048, 2304, 2336, 4352}) {
     for (const bool first : {false, true}) {
@@ -262,7 +263,7 @@ TEST_P(AttentionTest, RowsMayEndWhereOthersWalkOn) {
   }
 }
 
-// Local attention: consecutive positions of a sequence whose rows see keys on both sides.
+// Local attention: consecutive positions of a sequence, whose rows see keys before and after them.
 TEST_P(AttentionTest, WindowsOfNeighboursEqualTheReference) {
   for (DType dtype : {DType::kF32, DType::kBf16}) {
     for (const int32_t keys : {5, 70, 300, 2200}) {
@@ -280,7 +281,7 @@ TEST_P(AttentionTest, WindowsOfNeighboursEqualTheReference) {
   }
 }
 
-// Any windows: apart from each other, in different segments, with sequences that share blocks.
+// Any windows: far apart, in different segments, and of sequences that share blocks.
 TEST_P(AttentionTest, RandomWindowsEqualTheReference) {
   for (int i = 0; i < 32; ++i) {
     const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
@@ -300,7 +301,7 @@ TEST_P(AttentionTest, RandomWindowsEqualTheReference) {
   }
 }
 
-// Rows that do not see some keys of their window: single ones, whole blocks, steps and segments.
+// Rows that do not see some keys of their window: single keys, whole blocks, steps and segments.
 TEST_P(AttentionTest, HiddenKeysEqualTheReference) {
   for (int i = 0; i < 48; ++i) {
     const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
@@ -327,7 +328,7 @@ TEST_P(AttentionTest, HiddenKeysEqualTheReference) {
   }
 }
 
-// Bits that hide nothing change nothing.
+// Visibility bits that hide no key change nothing.
 TEST_P(AttentionTest, VisibleBitsOfAllKeysAreNone) {
   for (DType dtype : {DType::kF32, DType::kBf16}) {
     constexpr int32_t kDim = 16, kKeys = 2400;
@@ -354,7 +355,7 @@ TEST_P(AttentionTest, VisibleBitsOfAllKeysAreNone) {
   }
 }
 
-// A window that holds every key that exists is none, and a hidden key's contents have no effect.
+// A window that holds all existing keys has no effect, and the contents of a hidden key have none.
 TEST_P(AttentionTest, WindowsHideKeysAndNothingElse) {
   for (DType dtype : {DType::kF32, DType::kBf16}) {
     constexpr int32_t kDim = 16, kKeys = 700;
@@ -380,7 +381,7 @@ TEST_P(AttentionTest, WindowsHideKeysAndNothingElse) {
   }
 }
 
-// Query rows lie in a tiled matrix, and the results replace them there.
+// Query rows lie in a tiled matrix, where the results replace them.
 TEST_P(AttentionTest, RowsInTilesHaveTheBitsOfRows) {
   if (GetParam() != Isa::kAmx) GTEST_SKIP() << "takes plain rows alone";
   constexpr int32_t kRows = 5, kKeys = 70;
@@ -416,8 +417,8 @@ TEST_P(AttentionTest, RowsInTilesHaveTheBitsOfRows) {
   }
 }
 
-// The reference against softmax in double. In bf16 the weights of the keys are rounded, each by at
-// most 2^-9 of itself.
+// Compares the reference with softmax in double. In bf16 the weights of the keys are rounded, each
+// by at most 2^-9 of itself.
 TEST(AttentionReferenceTest, IsSoftmaxAttention) {
   RandomValues random;
   const int32_t d = 16, n = 4500;
@@ -439,16 +440,19 @@ TEST(AttentionReferenceTest, IsSoftmaxAttention) {
     return reference::AttentionInput{q.data(), k.data(), v.data(), n, d, 0.25f, dtype};
   };
   reference::Attention(NumericClass::kFma, input(DType::kF32), out.data());
-  // Values near one in sums of 4500 terms that mostly cancel: some hundred roundings.
+  // The sums have 4500 terms near one that mostly cancel, so the tolerance is some hundred
+  // roundings.
   for (int32_t i = 0; i < d; ++i) EXPECT_NEAR(out[i], acc[i] / sum, 200 * 0x1p-24);
-  const double rounding = 3 * 0x1p-9 * sum_of_sizes / sum;  // weights, their sum, the result
+  // The roundings of the weights, of their sum and of the result.
+  const double rounding = 3 * 0x1p-9 * sum_of_sizes / sum;
   for (auto numeric_class : {NumericClass::kFma, NumericClass::kBf16, NumericClass::kAmx}) {
     reference::Attention(numeric_class, input(DType::kBf16), out.data());
     for (int32_t i = 0; i < d; ++i) EXPECT_NEAR(out[i], acc[i] / sum, rounding);
   }
 }
 
-// The matrix unit's code runs everywhere: emulated if the processor lacks the unit but has the
+// The matrix unit's code is tested on every machine that has the vector instructions around it:
+// without the unit, the unit is emulated.
 // vector instructions around it.
 std::vector<Isa> IsasHereOrEmulated() {
   std::vector<Isa> isas = testing::IsasHere();

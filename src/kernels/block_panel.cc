@@ -7,12 +7,13 @@
 namespace skein {
 namespace {
 
-constexpr int32_t kColumns = 16;    // of a panel
+constexpr int32_t kColumns = 16;    // of a panel: one for each of its 16 rows of the weight matrix
 constexpr int32_t kQuad = 4;        // adjacent elements of a column
-constexpr int32_t kQuadBytes = 64;  // a quad of each column, a byte for each element
+constexpr int32_t kQuadBytes = 64;  // of one quad of each column, at a byte per element
 constexpr int32_t kBlocksOfSuper = kSuperElements / kBlockTerms;
 
-// The bytes of a panel's scales for 32, or for 256 elements of k.
+// The size in bytes of a panel's scales for one unit of k: 32 or 256 elements, depending on the
+// format.
 int32_t ScaleUnitBytes(BlockScales scales) {
   switch (scales) {
     case BlockScales::kHalf:
@@ -41,12 +42,13 @@ uint16_t HalfAt(const std::byte* bytes) {
 
 int32_t ValueUnitBytes(int32_t bits) { return bits * kBlockTerms * kColumns / 8; }
 
-// The four elements of quad `quad` of a column lie in bytes 4 column to 4 column + 3 of a vector of
-// 64 bytes. Two quads share a vector of low halves; the fifth bits of all eight lie in one vector,
-// two upper bits of four quads in one vector.
+// The four elements of quad `quad` of a column lie in bytes 4 * column to 4 * column + 3 of a
+// vector of 64 bytes. Two quads share a vector: the first lies in the low four bits of the bytes,
+// the second in the high ones. The fifth bits of all eight quads lie in one vector, the upper two
+// bits of four quads in one vector.
 struct ElementPlace {
   int32_t low_byte, low_shift;
-  int32_t high_byte, high_shift;  // with 5 or 6 bits
+  int32_t high_byte, high_shift;  // used if an element has 5 or 6 bits
 };
 
 ElementPlace PlaceOf(int32_t bits, int32_t column, int32_t i) {
@@ -107,7 +109,8 @@ void PutScales(BlockScales kind, const FileBlock& block, std::byte* unit, int32_
   }
 }
 
-// The inverse of PutScales for 32 elements: part `block` of those that share d.
+// The inverse of PutScales for 32 elements. `block` is the number of the 32 elements among those
+// that share d.
 void GetScales(BlockScales kind, const std::byte* unit, int32_t column, int32_t block,
                FileBlock* out) {
   out->d = HalfAt(unit + 2 * column);

@@ -7,29 +7,29 @@
 
 namespace skein {
 
-// Values and scales of 16 rows of a matrix of blocks, the columns of a product: see PackedWeight.
-// The scales, by BlockScales:
+// A panel of blocks: values and scales of 16 rows of a weight matrix, which are 16 columns of the
+// product (see PackedWeight). The layout of the scales depends on BlockScales:
 //
-//   for 32 of k:
+// for every 32 elements of k:
 //     kHalf:         the scale [16] f16
 //     kHalfMinimum:  the scale [16] f16, the minimum [16] f16
 //     kHalfZero:     the scale [16] f16, the zero point [16] u8
-//   for 256 of k:
+// for every 256 elements of k:
 //     kSuperMinimum: d [16] f16, dmin [16] f16, 8 times {scale [16] u8, minimum [16] u8}
 //     kSuperHalves:  d [16] f16, 8 times {scale of 16 elements [16] i8, of the next 16 [16] i8}
 //     kSuper:        d [16] f16, 8 times scale [16] i8
 
-// The bytes of a panel's values and of its scales for k elements, 16 columns; k is a multiple of
-// the format's file_elements.
+// The size in bytes of a panel's values, and that of its scales, for 16 columns of k elements each.
+// k is a multiple of the format's file_elements.
 size_t PanelValueBytes(BlockFormat format, int32_t k);
 size_t PanelScaleBytes(BlockFormat format, int32_t k);
 
-// Packs one row of k elements, from blocks as in the file (any alignment), as column `column` of a
-// panel's values and scales.
+// Packs one row of k elements as column `column` of a panel's values and scales. The row has the
+// blocks of the file, with any alignment.
 void PackBlockRow(BlockFormat format, const std::byte* file_row, int32_t k, int32_t column,
                   std::byte* values, std::byte* scales);
 
-// Elements [32 block, 32 block + 32) of column `column` of a panel.
+// Reads elements [32 block, 32 block + 32) of column `column` of a panel.
 BlockTerms ReadBlockTerms(BlockFormat format, const std::byte* values, const std::byte* scales,
                           int32_t column, int32_t block);
 

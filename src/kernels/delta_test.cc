@@ -64,7 +64,7 @@ TEST_P(DeltaTest, Conv) {
   }
 }
 
-// The tokens of one call, or of one call for each of them.
+// All tokens in one call must give the same result as one call for each token.
 TEST_P(DeltaTest, Delta) {
   for (const int32_t k_dim : {4, 20, 128, 256}) {
     constexpr int32_t kTokens = 9;
@@ -94,12 +94,12 @@ TEST_P(DeltaTest, Delta) {
   }
 }
 
-// The definition itself, on a state that can be followed by hand.
+// Tests the definition itself, on a state that can be computed by hand.
 TEST(DeltaDefinitionTest, WritesAndReads) {
   std::vector<float> state(4 * kDeltaCols, 1.0f), v(kDeltaCols, 8.0f);
   const float q[4] = {0, 1, 0, 0}, k[4] = {0, 1, 0, 0}, decay = 0.5f, beta = 0.25f;
   reference::Delta({state.data(), q, k, v.data(), &decay, &beta, kDeltaCols, 1, 4});
-  // The state at k was 1, faded to 0.5; a quarter of what lacks to 8 is added.
+  // The state at k was 1 and has decayed to 0.5. A quarter of its difference to 8 is added.
   EXPECT_FLOAT_EQ(v[3], 0.5f + 0.25f * (8 - 0.5f));
   EXPECT_FLOAT_EQ(state[kDeltaCols], v[3]);
   EXPECT_FLOAT_EQ(state[0], 0.5f);

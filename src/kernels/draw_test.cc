@@ -43,7 +43,7 @@ class DrawKernelsTest : public ::testing::TestWithParam<Isa> {
       if (kind == kEqual) value = -3.5f;
       if (kind == kAllLowest) value = -kInfinity;
       if (kind == kSomeLowest && random_.Integer(0, 2) == 0) value = -kInfinity;
-      if (kind == kDenormal) {  // with a few zeros and ones
+      if (kind == kDenormal) {  // with a few zeros and ones between them
         const int32_t which = random_.Integer(0, 9);
         value = which < 7 ? value * 1e-39f : which == 7 ? -0.0f : which == 8 ? 0.0f : 1.0f;
       }
@@ -66,7 +66,7 @@ TEST_P(DrawKernelsTest, FindLargest) {
         const Kernels::Largest got = kernels_->FindLargest(x.data(), n, group_max.data());
         EXPECT_TRUE(SameBits(got.max, expected.max)) << n << " " << kind;
         EXPECT_EQ(got.finite, expected.finite) << n << " " << kind;
-        // With a NaN and nothing above -inf the index has no meaning.
+        // The index has no meaning if the row has a NaN and nothing above -inf.
         if (!std::isnan(bad) || expected.max > -kInfinity) {
           EXPECT_EQ(got.argmax, expected.argmax) << n << " " << kind;
         }
@@ -98,7 +98,7 @@ TEST_P(DrawKernelsTest, Weigh) {
         EXPECT_TRUE(SameBits(weights, expected)) << n << " " << kind << " " << temperature;
         EXPECT_EQ(sums, expected_sums) << n << " " << kind << " " << temperature;
         EXPECT_EQ(weights[largest.argmax], 1.0f);
-        weights = x;  // in place
+        weights = x;  // the weights replace x
         kernels_->Weigh(weights.data(), largest.max, temperature, n, weights.data(), sums.data());
         EXPECT_TRUE(SameBits(weights, expected)) << "in place, " << n << " " << kind;
         EXPECT_EQ(sums, expected_sums) << "in place, " << n << " " << kind;

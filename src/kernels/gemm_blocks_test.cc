@@ -29,13 +29,13 @@ constexpr BlockFormat kFormats[] = {BlockFormat::kQ4_0,  BlockFormat::kQ4_1, Blo
 class GemmBlocksTest : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
-    // The matrix unit takes no part: on it the vectors multiply blocks.
+    // Blocks are not multiplied on the matrix unit: kAmx uses the vector code.
     if (GetParam() == Isa::kAmx) GTEST_SKIP() << "the same function as AVX-512's";
     kernels_ = MakeCpuKernels(GetParam());
   }
 
-  // Rows of blocks as in a file. All bytes are random except the f16 fields. Those are plain
-  // numbers; with an extreme range also denormals, zeros, infinities and NaN.
+  // Makes rows of blocks as in a file. All bytes are random except the f16 fields. These are usual
+  // numbers; with an extreme range, also denormals, zeros, infinities and NaN.
   std::vector<std::byte> FileRows(BlockFormat format, int32_t n, int32_t k, Range range) {
     const BlockTraits& traits = TraitsOf(format);
     std::vector<std::byte> rows(size_t(n) * (k / traits.file_elements) * traits.file_bytes);
@@ -66,7 +66,8 @@ class GemmBlocksTest : public ::testing::TestWithParam<Isa> {
     std::vector<RowBlock> blocks;
     int64_t lda;
   };
-  // a [m, k] in rows of k + 32; behind each row stands -128, which no row contains.
+  // Quantizes a [m, k] to rows of k + 32 elements. The elements behind each row are -128, which no
+  // row contains.
   Rows Quantize(const std::vector<float>& a, int32_t m, int32_t k) const {
     const int64_t lda = k + kBlockTerms;
     Rows rows = {std::vector<int8_t>(m * lda, int8_t{-128}),
@@ -164,7 +165,7 @@ TEST_P(GemmBlocksTest, ManyRows) {
   }
 }
 
-// The largest integer sums that a format can give, of either sign.
+// Tests the largest integer sums that a format can give, of either sign.
 TEST_P(GemmBlocksTest, NoSumOverflows) {
   for (const BlockFormat format : kFormats) {
     SCOPED_TRACE(TraitsOf(format).name);

@@ -24,7 +24,7 @@ using testing::Range;
 using testing::SameBits;
 using testing::TypedArray;
 
-// All instruction sets form one class, so each is compared with the one reference.
+// All instruction sets form one class, so each is compared with the same reference.
 class GemmInt8Test : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
@@ -36,7 +36,8 @@ class GemmInt8Test : public ::testing::TestWithParam<Isa> {
     std::vector<int8_t> q;  // [m, lda]
     std::vector<float> scales;
   };
-  // a [m, k] quantized, in rows of lda; behind each row stands -128, which no row contains.
+  // Quantizes a [m, k] to rows of lda elements. The elements behind each row are -128, which no row
+  // contains.
   Rows Quantize(const std::vector<float>& a, int32_t m, int32_t k, int32_t lda) const {
     Rows rows = {std::vector<int8_t>(size_t(m) * lda, int8_t{-128}), std::vector<float>(m)};
     for (int32_t r = 0; r < m; ++r) {
@@ -119,7 +120,7 @@ TEST_P(GemmInt8Test, EqualsTheReferenceForLargeShapes) {
   EXPECT_TRUE(Check({288, 96, 576}));
 }
 
-// The largest sums that are possible, of either sign.
+// Tests the largest sums that are possible, of either sign.
 TEST_P(GemmInt8Test, NoSumOverflows) {
   if (emulation_.has_value()) GTEST_SKIP() << "takes too long";
   constexpr int32_t kRows = 2, kCols = 3;

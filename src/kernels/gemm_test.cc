@@ -39,8 +39,8 @@ class GemmTest : public ::testing::TestWithParam<Isa> {
     kernels_ = MakeCpuKernels(GetParam());
   }
 
-  // Runs the case in a matrix with wider rows than needed. Cuts it into columns at `cut` if
-  // positive.
+  // Runs the case in a matrix with wider rows than needed. If `cut` is positive, the columns are
+  // computed in two calls, divided at `cut`.
   ::testing::AssertionResult Check(const Case& c, int32_t cut = 0) {
     const auto [m, n, k] = c.shape;
     const std::vector<float> a = random_.Floats(size_t(m) * k, c.dtype, c.range);
@@ -72,7 +72,7 @@ class GemmTest : public ::testing::TestWithParam<Isa> {
       kernels_->Gemm(call);
       call.n_begin = cut;
       call.n_end = n;
-      // The same address, written differently.
+      // The same address, expressed differently.
       if (random_.Integer(0, 1) == 1) {
         call.out = out.data() + cut;
         call.out_begin = cut;
@@ -123,7 +123,7 @@ TEST_P(GemmTest, EqualsTheReferenceForRandomCases) {
   }
 }
 
-// The promise of the numeric contract: the bits of a row do not depend on the rows beside it.
+// A promise of docs/numerics.md: the bits of a row do not depend on the other rows of the call.
 TEST_P(GemmTest, ARowAloneEqualsTheRowAmongOthers) {
   const int32_t m = 37, n = 90, k = 333;
   for (DType dtype : {DType::kF32, DType::kBf16}) {
@@ -181,7 +181,7 @@ TEST_P(GemmTest, EqualsTheReferenceForAlignedShapes) {
   }
 }
 
-// Tiled activations give the bits of rows, whatever the tiles hold behind the last row.
+// Tiled activations give the same bits as rows, whatever the tiles hold after the last row.
 TEST_P(GemmTest, TilesOfRowsHaveTheBitsOfRows) {
   const Bf16 nan = ToBf16(std::numeric_limits<float>::quiet_NaN());
   for (const auto& [m, half, k] : {std::tuple{1, 32, 64},
@@ -241,7 +241,7 @@ TEST_P(GemmTest, TilesOfRowsHaveTheBitsOfRows) {
   }
 }
 
-// The projections after attention and the MLP add to the residual stream in this way.
+// The output projections of attention and of the MLP add to the residual stream in this way.
 TEST_P(GemmTest, TilesOfRowsAreAddedToWhatIsThere) {
   if (GetParam() != Isa::kAmx) GTEST_SKIP() << "takes rows alone";
   constexpr int32_t kN = 48, kK = 96;
@@ -274,7 +274,7 @@ TEST_P(GemmTest, TilesOfRowsAreAddedToWhatIsThere) {
   }
 }
 
-// Gate and up in one call equal the two products, SiluMul and the rounding one by one.
+// One call for gate and up equals the two products, then SiluMul and then the rounding.
 TEST_P(GemmTest, SwiGluIsTheProductsAndThenSiluMul) {
   for (const auto& [dtype, m, half, k] : {std::tuple{DType::kBf16, 1, 32, 70},
                                           {DType::kBf16, 19, 48, 64},

@@ -17,12 +17,12 @@ namespace skein {
 enum class Isa { kAmx, kAvx512Bf16, kAvx512, kAvx2, kScalar };
 const char* NameOf(Isa isa);
 
-// Classes of instruction sets that give the same bits. kScalar, kAvx2 and kAvx512 form one class.
-// kAvx512Bf16 and kAmx are classes of their own for products and attention in bf16. Products with
-// int8 weights have the same bits in all classes.
+// Classes of instruction sets that give the same bits. kScalar, kAvx2 and kAvx512 form the class
+// kFma. kAvx512Bf16 and kAmx are classes of their own for products and attention in bf16. Products
+// with int8 weights give the same bits in all classes.
 enum class NumericClass { kFma, kBf16, kAmx };
 
-// The class in which `isa` multiplies and attends in `dtype`.
+// The class of `isa` for products and attention in `dtype`.
 inline NumericClass NumericClassOf(Isa isa, DType dtype) {
   if (dtype != DType::kBf16) return NumericClass::kFma;
   return isa == Isa::kAmx          ? NumericClass::kAmx
@@ -30,24 +30,24 @@ inline NumericClass NumericClassOf(Isa isa, DType dtype) {
                                    : NumericClass::kFma;
 }
 
-// 32 elements of a row in int8 that multiplies a matrix of blocks.
+// 32 int8 elements of a row that is multiplied by a matrix of blocks.
 struct RowBlock {
   float scale = 0.0f;
   float scaled_sum = 0.0f;            // scale * (low_sum + high_sum), rounded
-  int32_t low_sum = 0, high_sum = 0;  // of the first and the last 16 q
+  int32_t low_sum = 0, high_sum = 0;  // of the first 16 and the last 16 elements q
 };
 
 // The function that an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").
 enum class Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh, kSilu };
 
 // out[m, n] = a[m, k] · w[n, k]^T over columns [n_begin, n_end), in f32 sums. With int8 weights the
-// sums are int32, multiplied by the scales of row and column; with blocks they are so for each
-// block, and f32 beyond.
+// sums are int32, multiplied by the scales of row and column. With blocks, the sums within a block
+// are int32 and scaled, and f32 sums add the blocks.
 struct GemmCall {
   const void* a = nullptr;  // [m, k] in w->dtype(), row stride lda elements, any alignment
   int64_t lda = 0;
-  const float* a_scales = nullptr;  // [m] if int8 (by Quantize), else null
-  // [m, k / 32] with row stride lda / 32 if w is of blocks (by QuantizeBlocks), else null.
+  const float* a_scales = nullptr;  // [m] for int8 (by Quantize), otherwise null
+  // [m, k / 32] with row stride lda / 32 if w has blocks (by QuantizeBlocks), otherwise null.
   const RowBlock* a_blocks = nullptr;
   int32_t m = 0;  // >= 1
   const PackedWeight* w = nullptr;
@@ -55,71 +55,74 @@ struct GemmCall {
   int32_t n_end = 0;            // multiple of kPanelCols, or w->n()
   const float* bias = nullptr;  // [w->n()] or null; added to the finished sum
   bool add_to_out = false;      // residual: out = out + (sum + bias), else out = sum + bias; f32
-  // Gated if positive; a multiple of kPanelCols. Then out[m, n] = activation(gate) * up, with gate
-  // = sum + bias of column n and up = that of column n + up_begin. Needs n_end <= up_begin and no
-  // add_to_out.
+  // If positive, the product is gated; a multiple of kPanelCols. Then out[m, n] = activation(gate)
+  // * up, where gate is sum + bias of column n, and up is sum + bias of column n + up_begin. Needs
+  // n_end <= up_begin and no add_to_out.
   int32_t up_begin = 0;
   Activation gate_activation = Activation::kSilu;
   void* out = nullptr;            // [m, n] of out_dtype, row stride ldo elements
   int64_t ldo = 0;                // >= n_end - out_begin
-  int32_t out_begin = 0;          // the column that out begins with; <= n_begin
-  DType out_dtype = DType::kF32;  // or kBf16, rounded from the finished f32
-  // a_tiles: a lies in tiles (kernels/row_tiles.h) instead of rows; out_tiles: out does. The first
-  // row begins a tile, and lda or ldo is the width of the matrix. a_tiles needs kAmx and bf16
-  // weights; lda is w->k_padded(), and elements behind k are finite. out_tiles needs bf16.
+  int32_t out_begin = 0;          // the column of w that is out's first column; <= n_begin
+  DType out_dtype = DType::kF32;  // kBf16 is rounded from the finished f32
+  // If a_tiles is set, `a` lies in tiles (kernels/row_tiles.h) and not in rows; out_tiles says the
+  // same of `out`. The first row begins a tile, and lda or ldo is the width of the matrix. a_tiles
+  // needs kAmx and bf16 weights; lda is w->k_padded(), and elements from k on must be finite.
+  // out_tiles needs bf16.
   bool a_tiles = false;
   bool out_tiles = false;
 };
 
-// Keys [first, end). A row sees those that exist; by default all.
+// The keys [first, end). A row sees those that exist. The default is all keys.
 struct KeyWindow {
   int32_t first = 0;
   int32_t end = std::numeric_limits<int32_t>::max();
 };
 
-// One query row of an attention tile: one position of one query head. Values of hidden keys are
-// finite where their block of keys holds a visible one.
+// One query row of an attention tile: one position of one query head. If a block of keys holds a
+// key that the row sees, the values of the block's hidden keys must be finite.
 struct AttentionRow {
   const void* q = nullptr;               // [head_dim] in the compute type
   void* out = nullptr;                   // [head_dim] in the compute type; may be q
   int32_t num_keys = 0;                  // keys [0, num_keys) exist; >= 1
-  int32_t num_blocks = 0;                // of the block table; covers num_keys
-  const int32_t* block_table = nullptr;  // of its sequence: ids of KV blocks
+  int32_t num_blocks = 0;                // length of the block table; covers num_keys
+  const int32_t* block_table = nullptr;  // of the row's sequence: ids of KV blocks
   KeyWindow window = {};                 // holds at least one key that exists
-  // A bit of every key, 32 in a word from the lowest bit on: 0 hides a key of the window. The bits
-  // of the keys outside are 0. The window begins with a visible key. Null: no key is hidden.
+  // A bit for every key, 32 bits per word from the lowest bit on. A 0 hides a key of the window.
+  // The bits of keys outside the window are 0, and the first key of the window is visible. Null: no
+  // key is hidden.
   const uint32_t* visible = nullptr;  // [num_keys / 32, rounded up]
 };
 
-// Keys of one step of the attention walk.
+// The number of keys of one step of the attention walk.
 inline int32_t KeysPerStep(Isa isa, DType dtype) {
   return NumericClassOf(isa, dtype) == NumericClass::kFma ? kKeysPerStep : kKeysPerAmxStep;
 }
 
 // Up to kMaxQueryRows rows under one KV head. Rows of one sequence are adjacent and have the same
-// table pointer. Adjacent rows of different sequences walk the blocks that their tables share
-// together, as far as both see whole steps of them. Shared keys and values are then read once: in
-// bf16 on AMX and AVX512-BF16 for all rows, otherwise for 16 rows at a time. The bits are those of
-// each row alone.
+// table pointer. Adjacent rows of different sequences that share blocks walk these blocks together,
+// as long as both rows see whole steps of them. Shared keys and values are then read once: in bf16
+// on AMX and AVX512-BF16 for all rows, otherwise for 16 rows at a time. Each row has the bits that
+// it would have alone.
 struct AttentionCall {
   std::span<const AttentionRow> rows;
   const std::byte* kv = nullptr;  // layer and KV head's part of block 0; see KvLayout
-  // The blocks with ids from layout->num_blocks on: the KV head's part of the first of
-  // them. They belong to the caller; null if there are none.
+  // The KV head's part of the block with the id layout->num_blocks. This block and those with
+  // larger ids belong to the caller. Null if there are none.
   const std::byte* own_kv = nullptr;
   const KvLayout* layout = nullptr;  // head_dim <= kMaxHeadDim
   float scale = 1.0f;
-  // The distance of pieces in the rows' q and out (kernels/row_tiles.h). Only bf16 on kAmx may have
-  // another than kRowPiece.
+  // The distance of pieces in the rows' q and out (kernels/row_tiles.h). Must be kRowPiece except
+  // for bf16 on kAmx.
   int64_t piece_stride = kRowPiece;
 };
 
-// Elements of one group of a row, counted from element 0, for the results by group below.
+// The number of elements of a group of a row, counted from element 0. Some functions below give a
+// result for each group.
 inline constexpr int32_t kRowGroup = 256;
 inline constexpr int32_t NumRowGroups(int32_t n) { return (n + kRowGroup - 1) / kRowGroup; }
 
-// The heads of one token of q or k. Each head is normed (as by RmsNorm, if there is a weight), its
-// pairs (i, i + rotary_dim / 2) are rotated (if there are angles), and the result is rounded.
+// The heads of one token of q or k. Each head is normed (as by RmsNorm, if there is a weight), then
+// its pairs (i, i + rotary_dim / 2) are rotated (if there are angles), and the result is rounded.
 struct RotateCall {
   const float* x = nullptr;     // [num_heads, head_dim]
   const float* norm = nullptr;  // [head_dim] or null
@@ -129,11 +132,11 @@ struct RotateCall {
   int32_t num_heads = 0;
   int32_t head_dim = 0;  // even, <= kMaxHeadDim
   int32_t rotary_dim =
-      0;                // even, <= head_dim: elements from there on keep their angle; 0: head_dim
+      0;  // even, <= head_dim: elements from this index on keep their angle; 0: head_dim
   void* out = nullptr;  // [num_heads, head_dim] in dtype; not x
   DType dtype = DType::kF32;
-  // The distance of pieces in out (kernels/row_tiles.h). Another than kRowPiece needs a head_dim
-  // and a rotary_dim that are multiples of kRowPiece.
+  // The distance of pieces in out (kernels/row_tiles.h). Unless it is kRowPiece, head_dim and
+  // rotary_dim must be multiples of kRowPiece.
   int64_t piece_stride = kRowPiece;
 };
 
@@ -148,18 +151,19 @@ struct ConvCall {
   int32_t n = 0;
   const float* weight = nullptr;  // [4, n], row stride ldw elements
   int64_t ldw = 0;
-  float* state = nullptr;  // [3, n]: the old x of the three tokens before; then of the last three
+  // [3, n]: before, the old x of the three previous tokens; after, that of the last three tokens.
+  float* state = nullptr;
 };
 inline constexpr int32_t kConvWidth = 4;
 
-// The gated delta rule over consecutive tokens of one sequence, for kDeltaCols columns of the state
-// of one head (Yang et al. 2024, "Gated Delta Networks", equation 10). Token by token:
+// The gated delta rule over consecutive tokens of one sequence, for kDeltaCols columns of one
+// head's state (Yang et al. 2024, "Gated Delta Networks", equation 10). For each token:
 //
 //   u = beta * (v - decay * state^T k)
 //   state = decay * state + k u^T
 //   v = state^T q
 //
-// Token t's operands are row t of its pointers, all with row stride ld.
+// The operands of token t are row t of each pointer. All have row stride ld.
 struct DeltaCall {
   float* state = nullptr;        // [k_dim, kDeltaCols], in place
   const float* q = nullptr;      // [num_tokens, k_dim]
@@ -172,11 +176,12 @@ struct DeltaCall {
   int32_t k_dim = 0;  // a multiple of 4
 };
 inline constexpr int32_t kDeltaCols = 32;
-inline constexpr int32_t kMaxDeltaDim = 256;  // bounds k_dim: a caller's state is on its stack
+inline constexpr int32_t kMaxDeltaDim = 256;  // bounds k_dim: a caller keeps a state on its stack
 
-// The numeric operations on one thread. Each call is at most one ticket. The caller cuts an
-// operator into rows, columns and heads, never along a sum, so the bits do not depend on the cut.
-// Thread-safe: no state. Each call sets the floating-point mode (base/fp_mode.h) while it runs.
+// The numeric operations on one thread. Each call is at most one ticket. The caller divides an
+// operator into rows, columns and heads, and never divides a sum, so the bits do not depend on the
+// division. Thread-safe: no state. Each call sets the floating-point mode (base/fp_mode.h) while it
+// runs.
 class Kernels {
  public:
   virtual ~Kernels() = default;
@@ -184,26 +189,26 @@ class Kernels {
 
   virtual void Gemm(const GemmCall& call) const = 0;
 
-  // softmax(q · K^T * scale) · V by the one attention walk (docs/numerics.md).
+  // softmax(q · K^T * scale) · V by the attention walk (docs/numerics.md), which is the only one.
   virtual void Attention(const AttentionCall& call) const = 0;
 
-  // out[i] = x[i] * rsqrt(mean(x^2) + eps) * weight[i]; `out` in out_dtype, with piece_stride
-  // (kernels/row_tiles.h); may alias x if f32.
+  // out[i] = x[i] * rsqrt(mean(x^2) + eps) * weight[i]; `out` has the type out_dtype and the
+  // distance piece_stride of pieces (kernels/row_tiles.h). `out` may be x for f32.
   virtual void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* out,
                        DType out_dtype, int64_t piece_stride) const = 0;
 
-  // out[i] = (x[i] - mean) / sqrt(variance + eps) * weight[i] + bias[i]; `out` may be x if f32.
+  // out[i] = (x[i] - mean) / sqrt(variance + eps) * weight[i] + bias[i]; `out` may be x for f32.
   virtual void LayerNorm(const float* x, const float* weight, const float* bias, float eps,
                          int32_t n, void* out, DType out_dtype) const = 0;
 
-  // out[i] = activation(x[i]); `out` in out_dtype, may be x if f32.
+  // out[i] = activation(x[i]); `out` has the type out_dtype, and may be x for f32.
   virtual void Activate(Activation activation, const float* x, int32_t n, void* out,
                         DType out_dtype) const = 0;
 
   // Norms and rotates the heads of one token.
   virtual void Rotate(const RotateCall& call) const = 0;
 
-  // out[i] = silu(gate[i]) * up[i], out in out_dtype.
+  // out[i] = silu(gate[i]) * up[i]; `out` has the type out_dtype.
   virtual void SiluMul(const float* gate, const float* up, int32_t n, void* out,
                        DType out_dtype) const = 0;
 
@@ -219,13 +224,13 @@ class Kernels {
   // Rounds a row x [n] of dtype kF32 or kBf16 to int8, out [n]; returns its scale.
   virtual float Quantize(const void* x, DType dtype, int32_t n, int8_t* out) const = 0;
 
-  // Rounds each 32 elements of a row x [n] of dtype kF32 or kBf16 to int8 with a scale of their
-  // own: out [n], blocks [n / 32]. n is a multiple of 32.
+  // Rounds each 32 elements of a row x [n] of dtype kF32 or kBf16 to int8, with a scale for each 32
+  // elements: out [n], blocks [n / 32]. n is a multiple of 32.
   virtual void QuantizeBlocks(const void* x, DType dtype, int32_t n, int8_t* out,
                               RowBlock* blocks) const = 0;
 
-  // Finds the largest element of x [n] and its lowest index. Unless group_max [NumRowGroups(n)] is
-  // null, also writes the largest element of each group.
+  // Finds the largest element of x [n] and the lowest index that has it. If group_max
+  // [NumRowGroups(n)] is not null, also writes the largest element of each group.
   struct Largest {
     float max;
     int32_t argmax;
@@ -233,34 +238,35 @@ class Kernels {
   };
   virtual Largest FindLargest(const float* x, int32_t n, float* group_max) const = 0;
 
-  // log(sum(exp(x))). REQUIRES: `max` is FindLargest's for x, and finite.
+  // log(sum(exp(x))). REQUIRES: `max` is FindLargest's result for x, and finite.
   virtual float LogSumExp(const float* x, float max, int32_t n) const = 0;
 
   // out[i] = exp(x[i] - shift).
   virtual void ExpShifted(const float* x, float shift, int32_t n, float* out) const = 0;
 
-  // weights[i] = exp((x[i] - max) / temperature); weights may be x. Writes the sum of each group to
-  // group_sums [NumRowGroups(n)]. REQUIRES: no NaN, a finite max with no element above it, and a
+  // weights[i] = exp((x[i] - max) / temperature); `weights` may be x. Writes the sum of each group
+  // to group_sums [NumRowGroups(n)]. REQUIRES: no NaN, a finite max with no element above it, and a
   // temperature that is a normal number above 0.
   virtual void Weigh(const float* x, float max, float temperature, int32_t n, float* weights,
                      double* group_sums) const = 0;
 
   // Writes the indices of the elements that are at least `floor`, ascending, to `ids` [n]; returns
-  // their number. group_max: FindLargest's for x, which lets it skip groups; or null. REQUIRES: no
-  // NaN.
+  // their number. group_max is FindLargest's result for x, with which groups can be skipped, or
+  // null. REQUIRES: no NaN.
   virtual int32_t FindAtLeast(const float* x, int32_t n, float floor, const float* group_max,
                               int32_t* ids) const = 0;
 
-  // The number of elements of x [n] that are larger than x[index], or equal with a lower index.
-  // REQUIRES: no NaN.
+  // The number of elements of x [n] that are larger than x[index], or equal to it with a lower
+  // index. REQUIRES: no NaN.
   virtual int32_t RankOf(const float* x, int32_t n, int32_t index) const = 0;
 };
 
 // The kernels of one instruction set; kUnsupported if this machine lacks it.
 Result<std::unique_ptr<Kernels>> MakeKernels(Isa isa);
 
-// The best instruction set here, or the one that SKEIN_FORCE_ISA names (amx, avx512-bf16, avx512,
-// avx2, scalar); kInvalidArgument for an unknown name, kUnsupported for one this machine lacks.
+// The best instruction set of this machine, or the one that SKEIN_FORCE_ISA names (amx,
+// avx512-bf16, avx512, avx2, scalar). kInvalidArgument for an unknown name, kUnsupported for a set
+// that this machine lacks.
 Result<Isa> SelectIsa();
 
 }  // namespace skein

@@ -93,7 +93,7 @@ TEST(KernelsDeathTest, RefusesWrongShapes) {
   EXPECT_DEATH(kernels->Attention({.rows = {&row, 1}, .layout = &layout}), "num_keys");
 }
 
-// A caller in another mode gets the same bits, and keeps its mode.
+// A caller that uses another floating-point mode gets the same bits and keeps its mode.
 TEST(KernelsTest, SetTheFloatingPointModeThemselves) {
   ASSERT_FALSE(ScopedFpMode::IsSet());
   for (Isa isa : kBestFirst) {

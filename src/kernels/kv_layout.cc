@@ -9,11 +9,11 @@ namespace skein {
 namespace {
 
 constexpr size_t kLanes = 16;      // keys of a K group, and dimensions of a V panel
-constexpr size_t kUnitBytes = 4;   // one f32, or two bf16 that lie together
+constexpr size_t kUnitBytes = 4;   // one f32, or two adjacent bf16
 constexpr size_t kLineBytes = 64;  // 16 units
 
-// In both types K has PackedWeight's order for 16 columns: units of 4 bytes, one line apart. The
-// last unit of an odd head_dim keeps its second half.
+// Stores K, which has PackedWeight's order for 16 columns in both types: units of 4 bytes, one
+// cache line apart. If head_dim is odd, the second half of the last unit is kept.
 void StoreUnits(std::byte* to, int32_t slot, size_t group_bytes, const std::byte* k,
                 size_t k_bytes) {
   to += slot / kLanes * group_bytes + slot % kLanes * kUnitBytes;
@@ -39,7 +39,8 @@ void StoreVBf16(Bf16* to, int32_t slot, const Bf16* v, size_t head_dim) {
   for (size_t i = 0; d + i < head_dim; ++i) to[2 * i] = v[d + i];
 }
 
-// Copies the first `count` elements of each of `num_rows` rows of `stride` elements.
+// Copies the first `count` elements of each of `num_rows` rows. The rows are `stride` elements
+// apart.
 template <typename T>
 void CopyRows(const std::byte* from, std::byte* to, size_t num_rows, size_t stride, size_t count) {
   if (count == 0) return;
@@ -51,7 +52,7 @@ void CopyRows(const std::byte* from, std::byte* to, size_t num_rows, size_t stri
 // `keys_per_cell`: the number of keys whose elements are adjacent (2 in bf16, 1 in f32).
 template <typename T, size_t keys_per_cell>
 void CopySlotsOf(const std::byte* from, std::byte* to, size_t d_padded, size_t num_slots) {
-  // K: a group of 16 keys is d / keys_per_cell rows of 16 keys.
+  // K: a group of 16 keys is d / keys_per_cell rows of elements of 16 keys.
   constexpr size_t kRow = kLanes * keys_per_cell;
   const size_t group_rows = d_padded / keys_per_cell;
   for (size_t key = 0; key < num_slots; key += kLanes) {
@@ -59,7 +60,8 @@ void CopySlotsOf(const std::byte* from, std::byte* to, size_t d_padded, size_t n
     CopyRows<T>(from + at, to + at, group_rows, kRow,
                 std::min(num_slots - key, kLanes) * keys_per_cell);
   }
-  // V: a panel of 16 dimensions is 32 / keys_per_cell rows, each of keys_per_cell keys.
+  // V: a panel of 16 dimensions is 32 / keys_per_cell rows, each with elements of keys_per_cell
+  // keys.
   from += kKvBlockTokens * d_padded * sizeof(T);
   to += kKvBlockTokens * d_padded * sizeof(T);
   const size_t whole = num_slots / keys_per_cell * keys_per_cell;
@@ -93,7 +95,7 @@ void KvLayout::StoreK(std::byte* base, int32_t slot, const void* k) const {
   StoreUnits(base, slot, k_bytes() / 2, static_cast<const std::byte*>(k), head_dim * SizeOf(dtype));
 }
 
-// The stored elements lie between the elements of other slots, which other threads may be writing.
+// The stored elements lie between elements of other slots, to which other threads may be writing.
 // So no store is wider than one element.
 void KvLayout::StoreV(std::byte* base, int32_t slot, const void* v) const {
   SKEIN_CHECK(slot >= 0 && slot < kKvBlockTokens);

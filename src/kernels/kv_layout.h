@@ -9,21 +9,22 @@ namespace skein {
 
 inline constexpr int32_t kKvBlockTokens = 32;     // tokens of a KV block
 inline constexpr int32_t kKeysPerStep = 64;       // keys of one step of the attention walk
-inline constexpr int32_t kKeysPerAmxStep = 256;   // the same for the AMX and BF16 classes
-inline constexpr int32_t kKeysPerSegment = 2048;  // keys of one online-softmax segment
+inline constexpr int32_t kKeysPerAmxStep = 256;   // the number for the AMX and BF16 classes
+inline constexpr int32_t kKeysPerSegment = 2048;  // keys of one segment of the online softmax
 inline constexpr int32_t kMaxQueryRows = 64;      // query rows of one attention tile
-inline constexpr int32_t kMaxHeadDim = 256;       // bounds a tile's scratch, which is on the stack
+// Bounds a tile's scratch memory, which is on the stack.
+inline constexpr int32_t kMaxHeadDim = 256;
 
-// The order of K and V of one (layer, KV head, block): the order in which the attention kernels
-// read them. With d = head_dim padded to 32, a block of 32 keys holds
+// The layout of K and V of one (layer, KV head, block) is the order in which the attention kernels
+// read them. With d = head_dim padded to a multiple of 32, a block of 32 keys holds
 //
 //   bf16: K [2 groups of 16 keys][d / 2][16 keys][2]   then V [d / 16][16 key pairs][16 of d][2]
 //   f32:  K [2 groups of 16 keys][d][16 keys]          then V [d / 16][32 keys][16 of d]
 //
-// Both are the panel order of PackedWeight: K with keys as columns, V with d as columns. The whole
-// memory is [layer][block][KV head][K, V]. A contiguous memory is [layer][KV head][block][K, V]:
-// consecutive blocks of a head are adjacent, so a sequence with consecutive blocks has its keys and
-// values in one piece.
+// K and V have the panel order of PackedWeight: K with keys as columns, V with dimensions as
+// columns. The whole memory is [layer][block][KV head][K, V]. A contiguous memory is [layer][KV
+// head][block][K, V]: consecutive blocks of a head are adjacent, so that a sequence with
+// consecutive blocks has its keys and values in one piece.
 struct KvLayout {
   DType dtype = DType::kF32;  // kF32 or kBf16
   int32_t num_layers = 0;
@@ -39,20 +40,21 @@ struct KvLayout {
   size_t layer_bytes() const { return num_blocks * block_bytes(); }
   size_t total_bytes() const { return num_layers * layer_bytes(); }
 
-  // The distance of a head's parts in adjacent blocks, and of adjacent heads in one block.
+  // The distance in bytes of a head's parts in adjacent blocks, and that of adjacent heads in one
+  // block.
   size_t block_stride() const { return contiguous ? head_bytes() : block_bytes(); }
   size_t head_stride() const { return contiguous ? num_blocks * head_bytes() : head_bytes(); }
 
-  // Byte offset of K of (layer, block, head); V follows after k_bytes().
+  // The byte offset of K of (layer, block, head); V is k_bytes() behind it.
   size_t Offset(int32_t layer, int32_t block, int32_t head) const {
     return layer * layer_bytes() + block * block_stride() + head * head_stride();
   }
-  // Writes the k, or the v, of one token, [head_dim] in dtype, to `slot` in [0, 32) of the block
-  // and head at `base`. Threads may store different slots of a block at the same time.
+  // StoreK writes the k of one token, StoreV its v, [head_dim] in dtype, to `slot` in [0, 32) of
+  // the block and head at `base`. Threads may store to different slots of a block at the same time.
   void StoreK(std::byte* base, int32_t slot, const void* k) const;
   void StoreV(std::byte* base, int32_t slot, const void* v) const;
   // Copies slots [0, num_slots) of one (layer, block, head) from `from` to `to`. The other slots of
-  // `to` stay. The two do not overlap.
+  // `to` stay as they are. `from` and `to` must not overlap.
   void CopySlots(const std::byte* from, std::byte* to, int32_t num_slots) const;
 };
 

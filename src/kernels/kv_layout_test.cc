@@ -24,7 +24,7 @@ float ElementAt(const std::byte* base, DType dtype, size_t index) {
   return dtype == DType::kF32 ? f32 : ToFloat(bf16);
 }
 
-// Reads K and V of a block in the order that the header draws.
+// Reads K and V of a block in the order that is drawn in the header.
 TEST(KvLayoutTest, StoresWhereTheHeaderSays) {
   RandomValues random;
   for (DType dtype : {DType::kF32, DType::kBf16}) {
@@ -70,7 +70,7 @@ TEST(KvLayoutTest, StoresWhereTheHeaderSays) {
   }
 }
 
-// Threads may store adjacent slots at the same time: a store changes its own bytes only.
+// Threads may store to adjacent slots at the same time, so a store must change only its own bytes.
 TEST(KvLayoutTest, AStoreKeepsTheOtherSlots) {
   RandomValues random;
   for (DType dtype : {DType::kF32, DType::kBf16}) {
@@ -79,7 +79,7 @@ TEST(KvLayoutTest, AStoreKeepsTheOtherSlots) {
       const size_t bytes = layout.total_bytes();
       const testing::TypedArray values(random.Floats(size_t(d), dtype, Range::kPlain), dtype);
       for (const bool is_k : {true, false}) {
-        // Exactly one slot's store changes each byte.
+        // Each byte is changed by the store of exactly one slot.
         std::vector<int> num_changes(bytes, 0);
         for (int32_t slot = 0; slot < kKvBlockTokens; ++slot) {
           std::vector<bool> changed(bytes, false);

@@ -16,7 +16,7 @@ constexpr int32_t kQuad = 4;           // elements of k that are adjacent in int
 
 int32_t RoundUp(int32_t x, int32_t unit) { return (x + unit - 1) / unit * unit; }
 
-// The index of element i of row `column` in a panel.
+// The index in a panel of element i of the panel's row `column`.
 template <typename T>
 size_t IndexInPanel(int32_t column, int32_t i);
 template <>
@@ -53,17 +53,17 @@ T LoadElement(const std::byte* from, size_t index) {
   return value;
 }
 
-// Converts an element of a matrix to the element of a panel.
+// Converts an element of a matrix to an element of a panel.
 template <typename To, typename From>
 To Repack(const std::byte* from, size_t index) {
   if constexpr (std::is_same_v<To, From>) {
-    return LoadElement<From>(from, index);  // the same bits, NaN and denormals too
+    return LoadElement<From>(from, index);  // the same bits, even for NaN and denormals
   } else {
     return Cast<To>(ToFloat(LoadElement<From>(from, index)));
   }
 }
 
-// Row `column` of a panel from src [k].
+// Packs src [k] as row `column` of a panel.
 template <typename To, typename From>
 void PackRow(int32_t column, int32_t k, const std::byte* src, std::byte* panel) {
   for (int32_t i = 0; i < k; ++i) {
@@ -72,12 +72,12 @@ void PackRow(int32_t column, int32_t k, const std::byte* src, std::byte* panel) 
   }
 }
 
-// Packs a whole panel from src [kPanelCols, k], 64 bytes of each row at a time. The written part
-// then stays in the first-level cache, and every line of the source is read once. Loading a model
+// Packs a whole panel from src [kPanelCols, k], 64 bytes of each row at a time. So the written part
+// stays in the first-level cache, and every cache line of the source is read once. Loading a model
 // spends most of its time here.
 template <typename To, typename From>
 void PackPanel(int32_t k, const std::byte* src, std::byte* panel) {
-  constexpr int32_t kWords = 16;  // of 32 bits: one f32, or a pair of bf16
+  constexpr int32_t kWords = 16;  // words of 32 bits: one f32, or a pair of bf16
   constexpr int32_t kPerWord = sizeof(uint32_t) / sizeof(To);
   const int32_t num_words = k / kPerWord;
   for (int32_t first = 0; first < num_words; first += kWords) {
@@ -96,7 +96,7 @@ void PackPanel(int32_t k, const std::byte* src, std::byte* panel) {
     }
   }
   if (k % kPerWord == 0) return;
-  for (int32_t column = 0; column < kPanelCols; ++column) {  // a last half pair
+  for (int32_t column = 0; column < kPanelCols; ++column) {  // the half pair at the end of an odd k
     const To value = Repack<To, From>(src, size_t(column) * k + k - 1);
     std::memcpy(panel + IndexInPanel<To>(column, k - 1) * sizeof(To), &value, sizeof(To));
   }
@@ -212,7 +212,7 @@ void PackedWeight::PackRows(int32_t row_begin, int32_t num_rows, const void* src
   pack(row_begin, num_rows, k_, from, buffer_.data(), panel_bytes_);
 }
 
-// values [k]; quantized: memory for k elements, rounded up to whole quads, zero behind k.
+// values [k]; quantized: memory for k elements, rounded up to whole quads, with zeros from k on.
 void PackedWeight::PackInt8(int32_t row, const float* values, int8_t* quantized) {
   scales_[row] = QuantizeRow(values, k_, quantized);
   offsets_[row] = -128 * std::accumulate(quantized, quantized + k_, int32_t{0});

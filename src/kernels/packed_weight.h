@@ -10,32 +10,37 @@
 
 namespace skein {
 
-// Columns of the output in one panel: one vector of 16 f32.
+// The number of columns of the output in one panel, which are rows of the weight matrix: one vector
+// of 16 f32.
 inline constexpr int32_t kPanelCols = 16;
 
-// A weight matrix w [n, k] in the order the kernels read it; the same for every instruction set:
+// A weight matrix w [n, k] in the order in which the kernels read it, which is the same for every
+// instruction set:
 //
 //   bf16: [n / 16 panels][k / 2 pairs][16 columns][2 of k]
 //   f32:  [n / 16 panels][k][16 columns]
 //   int8: [n / 16 panels][k / 4 quads][16 columns][4 of k], and a scale for each row of w
 //
 // 16 pairs of a bf16 panel, or 16 quads of an int8 panel, are one tile of the matrix unit. Zeros
-// pad n to 16 and k to 32 (int8: to 64).
+// pad n to a multiple of 16 and k to a multiple of 32 (int8: of 64).
 //
-// Blocks: each panel has a format of its own (kernels/block_panel.h), its values and its scales:
+// With blocks, each panel has its own format (kernels/block_panel.h), and consists of values and
+// scales:
 //
 //   values: [k / 32 blocks][quads as above, 4 to 8 bits for each element]
 //   scales: [k / 32 or k / 256 blocks] of BlockScales
 //
-// Two quads of 4 bits share 64 bytes, the first in the low halves. The fifth bits of eight quads
-// are 64 bytes behind them, bit i that of quad i; upper two bits are 128 bytes, bits 2 (i % 4) and
-// the next those of quad i, four quads in 64 bytes.
+// Two quads of 4-bit values share 64 bytes; the first quad lies in the low halves of the bytes. The
+// fifth bits of eight quads are the 64 bytes behind their low bits; bit i of a byte belongs to quad
+// i. Upper two bits are 128 bytes, 64 for four quads each; bits 2 (i % 4) and 2 (i % 4) + 1 of a
+// byte belong to quad i.
 class PackedWeight {
  public:
   PackedWeight() = default;
-  // All zeros. dtype: kF32, kBf16, or kInt8 with k <= kMaxInt8Terms.
+  // Makes a matrix of zeros. dtype: kF32, kBf16, or kInt8 with k <= kMaxInt8Terms.
   PackedWeight(int32_t n, int32_t k, DType dtype);
-  // Blocks, all zeros: a format for each panel. k is a multiple of each format's file_elements.
+  // Makes a matrix of blocks, all zeros, with a format for each panel. k is a multiple of each
+  // format's file_elements.
   PackedWeight(int32_t n, int32_t k, std::vector<BlockFormat> formats);
 
   int32_t n() const { return n_; }
@@ -46,20 +51,21 @@ class PackedWeight {
 
   // Fills rows [row_begin, row_begin + num_rows) from src [num_rows, k] of src_dtype (contiguous,
   // any alignment). Threads may pack disjoint rows at the same time. f32 to bf16 rounds to nearest
-  // even; bf16 to f32 is exact; int8 is QuantizeRow of each row.
+  // even; bf16 to f32 is exact; int8 is the result of QuantizeRow for each row.
   void PackRows(int32_t row_begin, int32_t num_rows, const void* src, DType src_dtype);
-  // The same for blocks, from rows as in the file; their panels have this format. Threads may pack
-  // rows of different panels at the same time.
+  // PackRows for blocks: the rows come as in the file, and their panels must have this format.
+  // Threads may pack rows of different panels at the same time.
   void PackBlocks(int32_t row_begin, int32_t num_rows, const std::byte* src, BlockFormat format);
 
-  // The inverse of PackRows for one row: out [k]. An int8 row becomes q * scale, an element of a
-  // block scale * value, plus the minimum if its format has one; each operation is rounded.
+  // The inverse of PackRows for one row: out [k]. An element of an int8 row becomes q * scale. An
+  // element of a block becomes scale * value, plus the minimum if its format has one. Each
+  // operation is rounded.
   void UnpackRow(int32_t row, float* out) const;
 
-  // 64-byte aligned.
+  // A panel of a matrix without blocks, 64-byte aligned.
   const std::byte* panel(int32_t index) const { return buffer_.data() + index * panel_bytes_; }
 
-  // For blocks.
+  // A panel of a matrix of blocks.
   struct BlockPanel {
     BlockFormat format;
     const std::byte* values;  // 64-byte aligned
@@ -70,8 +76,9 @@ class PackedWeight {
     return {place.format, buffer_.data() + place.values, buffer_.data() + place.scales};
   }
 
-  // For int8, [n] padded to 16 with zeros: the scales of the rows, and -128 times the sums of their
-  // q. A kernel that reads int8 + 128 as unsigned starts its sums from the latter.
+  // For int8, [n] padded to a multiple of 16 with zeros: the scales of the rows, and -128 times the
+  // sum of each row's q. A kernel that reads int8 + 128 as unsigned starts its sums from the
+  // latter.
   const float* scales() const { return scales_.data(); }
   const int32_t* offsets() const { return offsets_.data(); }
 
@@ -92,7 +99,7 @@ class PackedWeight {
   AlignedBuffer buffer_;
   std::vector<float> scales_;
   std::vector<int32_t> offsets_;
-  std::vector<PanelPlace> places_;  // of a matrix of blocks' panels
+  std::vector<PanelPlace> places_;  // of the panels of a matrix of blocks
 };
 
 }  // namespace skein

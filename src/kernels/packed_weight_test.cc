@@ -26,7 +26,7 @@ float ElementAt(const PackedWeight& w, int32_t panel, size_t index) {
   return ToFloat(value);
 }
 
-// Reads the memory in its own order, as the header draws it, and checks each element.
+// Reads the memory in the order that is drawn in the header, and checks each element.
 TEST(PackedWeightTest, LiesAsTheHeaderSays) {
   RandomValues random;
   for (DType dtype : {DType::kF32, DType::kBf16}) {

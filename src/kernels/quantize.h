@@ -9,14 +9,14 @@ namespace skein {
 // The most terms of an int8 product whose sum is exact in 32 bits.
 inline constexpr int32_t kMaxInt8Terms = 131072;
 
-// How a row becomes int8 ("Int8" in docs/numerics.md): element = q * scale, where q = x * inverse
+// How a row becomes int8 ("Int8" in docs/numerics.md): element = q * scale, where q is x * inverse,
 // rounded to an integer.
 struct Int8Scale {
   float scale = 0.0f;
   float inverse = 0.0f;  // 0: all q are 0
 };
 
-// The scale of a row, from the bits of its largest magnitude; a NaN has larger bits than any
+// The scale of a row, from the bits of the row's largest magnitude. A NaN has larger bits than any
 // number. A row of tiny values becomes zeros. A row with a NaN or an infinity has the scale NaN,
 // which makes every result of the row NaN.
 constexpr Int8Scale Int8ScaleOf(uint32_t largest_bits) {
@@ -28,7 +28,7 @@ constexpr Int8Scale Int8ScaleOf(uint32_t largest_bits) {
   return {largest / 127.0f, 127.0f / largest};
 }
 
-// Quantizes x [n] to out [n]; returns the scale. The floating-point mode changes no bit of it.
+// Quantizes x [n] to out [n]; returns the scale. The bits do not depend on the floating-point mode.
 float QuantizeRow(const float* x, int32_t n, int8_t* out);
 
 }  // namespace skein

@@ -32,7 +32,8 @@ float DotFma(const float* a, const float* b, int32_t k) {
   return sum;
 }
 
-// Adds the product to `sum`, pair by pair, the odd term first. A pair is padded with zeros.
+// Adds the product of a and b to `sum`, pair by pair, the odd term first. An incomplete pair is
+// padded with a zero.
 float ContinueBf16(float sum, const float* a, const float* b, int32_t k) {
   for (int32_t i = 0; i < k; i += 2) {
     const bool odd = i + 1 < k;
@@ -42,7 +43,7 @@ float ContinueBf16(float sum, const float* a, const float* b, int32_t k) {
   return sum;
 }
 
-// Adds the product to `sum`, tile by tile.
+// Adds the product of a and b to `sum`, tile by tile.
 float ContinueAmx(float sum, const float* a, const float* b, int32_t k) {
   constexpr int32_t kTileK = 32;
   for (int32_t tile = 0; tile < k; tile += kTileK) {
@@ -61,14 +62,14 @@ float ContinueAmx(float sum, const float* a, const float* b, int32_t k) {
 float DotBf16(const float* a, const float* b, int32_t k) { return ContinueBf16(0.0f, a, b, k); }
 float DotAmx(const float* a, const float* b, int32_t k) { return ContinueAmx(0.0f, a, b, k); }
 
-// Both products of attention in a class other than FMA.
+// The function that continues a sum, for both products of attention in a class other than FMA.
 using Continue = float (*)(float sum, const float* a, const float* b, int32_t k);
 
-// The sums over the keys seen are base^max * sum and base^max * acc. The base is e in the FMA
-// class, else 2.
+// The sums over the keys seen so far are base^max * sum and base^max * acc. The base is e in the
+// FMA class, otherwise 2.
 struct State {
   float max = -kInfinity;
-  Lanes sum = {};          // in the FMA class lane 0 holds all of it
+  Lanes sum = {};          // in the FMA class lane 0 holds the whole sum
   std::vector<float> acc;  // [head_dim]
 };
 
@@ -83,7 +84,7 @@ bool SeesAny(const AttentionInput& in, int32_t begin, int32_t end) {
   return false;
 }
 
-// Adds the keys [begin, end) of one step, as far as they are visible, to `state`.
+// Adds the visible keys among [begin, end), which are the keys of one step, to `state`.
 void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
   std::vector<float> p;
   float max = state.max;
@@ -127,7 +128,7 @@ float PowerOfTwo(float x) {
   return power < 0x1p-126 ? 0.0f : static_cast<float>(power);
 }
 
-// x * 2^(from - to), for integers from <= to or both -inf.
+// x * 2^(from - to), for integers from <= to, or both -inf.
 float Moved(float x, float from, float to) {
   if (from == to) return x;
   const double moved = double{x} * std::exp2(double{from} - double{to});
@@ -312,7 +313,7 @@ void Attention(NumericClass numeric_class, const AttentionInput& in, float* out)
   }
   const float inverse = 1.0f / (fma ? total.sum[0] : SumOfLanes(total.sum));
   for (int32_t d = 0; d < in.head_dim; ++d) {
-    // Outside the FMA class a zero may have either sign up to here.
+    // Outside the FMA class, a zero may have either sign up to this addition.
     const float acc = fma ? total.acc[d] : total.acc[d] + 0.0f;
     out[d] = Rounded(acc * inverse, in.dtype);
   }
@@ -323,8 +324,8 @@ float Exp(float x) {
   if (std::isnan(x)) return x;
   if (x < -0x1.5d589ep+6f) return 0.0f;
   if (x > 0x1.62e42ep+6f) return kInfinity;
-  // The product of x and the f32 constant is exact in double. So the integer is the nearest to it,
-  // ties to even.
+  // The product of x and the f32 constant is exact in double. So n is the integer nearest to the
+  // product, ties to even.
   const double n = std::nearbyint(double{x} * double{0x1.715476p+0f});
   float r = std::fma(static_cast<float>(n), -0x1.62e4p-1f, x);
   r = std::fma(static_cast<float>(n), -0x1.7f7d1cp-20f, r);

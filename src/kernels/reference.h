@@ -17,21 +17,22 @@ struct GemmShape {
 void Gemm(NumericClass numeric_class, GemmShape shape, const float* a, const float* w,
           const float* bias, bool add_to_out, float* out);
 
-// sum + a · b over k terms, as the BF16 class continues a sum.
+// sum + a · b over k terms, in the order in which the BF16 class continues a sum.
 float AddBf16Pairs(float sum, const float* a, const float* b, int32_t k);
 
 // Rounds x [n] to q [n]; returns the scale.
 float Quantize(std::span<const float> x, int8_t* q);
 
-// Gemm with int8 weights, in every class: both operands are quantized row by row.
+// Gemm with int8 weights, the same in every class: both operands are quantized row by row.
 void GemmInt8(GemmShape shape, const float* a, const float* w, const float* bias, bool add_to_out,
               float* out);
 
-// Gemm with a matrix of blocks [n, k], in every class: each 32 elements of a row are quantized.
+// Gemm with a matrix of blocks w [n, k], the same in every class: each 32 elements of a row are
+// quantized.
 void GemmBlocks(GemmShape shape, const float* a, const PackedWeight& w, const float* bias,
                 bool add_to_out, float* out);
 
-// One query row over k, v [num_keys, head_dim]; out [head_dim], rounded to dtype.
+// One query row over k, v [num_keys, head_dim]. The result out [head_dim] is rounded to dtype.
 struct AttentionInput {
   const float* q;
   const float* k;
@@ -40,7 +41,7 @@ struct AttentionInput {
   int32_t head_dim;
   float scale;
   DType dtype;
-  KeyWindow window = {};              // of the keys, which all exist
+  KeyWindow window = {};              // of the keys; all keys exist
   const uint32_t* visible = nullptr;  // AttentionRow::visible
 };
 void Attention(NumericClass numeric_class, const AttentionInput& input, float* out);
@@ -53,7 +54,7 @@ float Activate(Activation activation, float x);
 void Rope(std::span<float> x, const float* cos, const float* sin);
 void SiluMul(std::span<const float> gate, const float* up, float* out);
 void SigmoidMul(std::span<const float> gate, float* x);
-// As Kernels::Conv and Kernels::Delta.
+// The definitions of Kernels::Conv and Kernels::Delta.
 void Conv(const ConvCall& call);
 void Delta(const DeltaCall& call);
 Kernels::Largest FindLargest(std::span<const float> x);

@@ -59,7 +59,7 @@ TEST_P(RowwiseTest, RmsNorm) {
   }
 }
 
-// A row of a tiled matrix equals the plain row.
+// A row of a tiled matrix equals a plain row.
 TEST_P(RowwiseTest, RmsNormInPieces) {
   for (int32_t n : kSizes) {
     const std::vector<float> x = Values(n), weight = Values(n);
@@ -269,7 +269,7 @@ TEST_P(RowwiseTest, LogSumExp) {
   }
 }
 
-// The references against the library in double.
+// Compares the reference functions with the library's in double.
 TEST(RowwiseReferenceTest, ExpIsAccurate) {
   RandomValues random;
   double worst_ulp = 0;

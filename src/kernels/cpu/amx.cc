@@ -13,7 +13,7 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prfchw")
 
 #include "kernels/cpu/vec_avx512.h"
-// The body comes after the vector.
+// This body must come after the vector type that it uses.
 #include "kernels/cpu/gemm_body.h"
 
 namespace skein {
@@ -22,32 +22,33 @@ namespace {
 using avx512::Vec;
 
 constexpr int32_t kTileRows = 16;
-constexpr int32_t kTileRowBytes = 64;  // of every tile: 32 bf16, 64 int8 or 16 sums
+constexpr int32_t kTileRowBytes = 64;  // of a row of any tile: 32 bf16, 64 int8 or 16 sums
 constexpr int32_t kTileBytes = kTileRows * kTileRowBytes;
 
-constexpr int32_t kFewRows = 2 * kTileRows;  // the most rows that stream the weights past them
-constexpr int32_t kMaxRows = 256;            // rows of a that are in tile order at a time
-constexpr int32_t kMaxPairs = 16;            // pairs of panels whose sums wait for the next strip
+// Up to so many rows the weights are streamed past the rows.
+constexpr int32_t kFewRows = 2 * kTileRows;
+constexpr int32_t kMaxRows = 256;  // rows of `a` that are in tile order at a time
+constexpr int32_t kMaxPairs = 16;  // pairs of panels whose sums are kept until the next strip
 constexpr int32_t kPairRows = 2 * kTileRows;
 constexpr int32_t kPairCols = 2 * kPanelCols;
 constexpr int32_t kPairSums = kPairRows * kPairCols;
 
-// Bytes of the rows of a in tile order, [rows / 16][bytes of k / 64][16 rows][64 bytes], padded
-// with zeros. The strip is a part of k that stays in the second-level cache while all panels pass
-// over it. With few rows a tile has only that many.
+// The size in bytes of a strip: rows of `a` in tile order, [rows / 16][bytes of k / 64][16 rows][64
+// bytes], padded with zeros. A strip covers a part of k and stays in the second-level cache while
+// all panels are multiplied by it. If the call has fewer than 16 rows, so have the tiles.
 constexpr int32_t kStripBytes = 768 << 10;
-// Tiles of k at a time, for all rows. More would push the two panels (64 KB) out of the near cache;
-// fewer would store the sums more often.
+// Tiles of k that are computed at a time, for all rows. More tiles would push the two panels (64
+// KB) out of the first-level cache; with fewer, the sums would be stored more often.
 constexpr int32_t kBlockTiles = 32;
 
 struct Scratch {
   alignas(64) std::byte strip[kStripBytes];
-  // f32; for int8 they are int32 until they are finished.
+  // Sums of int8 products are int32 until they are finished, all others f32.
   alignas(64) float sums[kMaxPairs * (kMaxRows / kPairRows) * kPairSums];
 };
 
 void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
-// Fetches to the second-level cache.
+// Prefetches to the second-level cache.
 void PrefetchFar(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
 void PrefetchOut(const void* p) { __builtin_prefetch(p, 1); }
 
@@ -57,9 +58,9 @@ int32_t NumTiles(const GemmCall& call) {
   return static_cast<int32_t>(call.w->k_padded() * ElementBytes(call)) / kTileRowBytes;
 }
 
-// Copies rows [row, row + rows) of a, `tiles` tiles of k from tile `begin` on, to the strip. Each
-// tile has tile_rows rows. The stores go in order; the loads come from as many streams as a tile
-// has rows.
+// Copies rows [row, row + rows) of `a` to the strip: `tiles` tiles of k from tile `begin` on, with
+// tile_rows rows each. The stores go in order; the loads come from as many streams as a tile has
+// rows.
 void PackStrip(const GemmCall& call, int32_t row, int32_t rows, int32_t begin, int32_t tiles,
                int32_t tile_rows, std::byte* strip) {
   constexpr int32_t kAheadTiles = 4;
@@ -84,8 +85,8 @@ void PackStrip(const GemmCall& call, int32_t row, int32_t rows, int32_t begin, i
   }
 }
 
-// For few rows tiles 0 to 3 are sums, 4 and 5 rows of a, and 6 and 7 weights; otherwise all tiles
-// are full.
+// Configures the tiles. For few rows, tiles 0 to 3 are sums, tiles 4 and 5 are rows of `a`, and
+// tiles 6 and 7 are weights. Otherwise all tiles have 16 rows.
 void Configure(int32_t upper_rows, int32_t lower_rows) {
   amx::TileConfig config;
   const int32_t upper = upper_rows, lower = lower_rows;
@@ -97,12 +98,12 @@ void Configure(int32_t upper_rows, int32_t lower_rows) {
   amx::LoadTileConfig(config);
 }
 
-// Two panels that are computed together: neighbours, or gate and up. If there is no second
-// neighbour, the first is computed twice and the second result is dropped.
+// Two panels that are computed together: neighbours, or a gate's panel and the up panel. If the
+// first panel has no neighbour, it is computed twice and the second result is dropped.
 struct PanelPair {
-  int32_t column;  // of the first
+  int32_t column;  // the first column of the first panel
   const std::byte* panels[2];
-  bool second;  // whether there is a second one
+  bool second;  // whether there is a second panel
 };
 
 int32_t NumPairs(const GemmCall& call) {
@@ -124,11 +125,12 @@ PanelPair PairAt(const GemmCall& call, int32_t index) {
       left * kPanelCols, {call.w->panel(left), call.w->panel(second ? left + 1 : left)}, second};
 }
 
-// The sums of up to 32 rows and one pair, c [32 rows][2 panels][16], and their place in the output.
+// The finished sums of up to 32 rows and one pair of panels, c [32 rows][2 panels][16], and their
+// position in the output.
 struct Finished {
   PanelPair pair;
-  int32_t row;   // of the call
-  int32_t rows;  // 0: nothing waits
+  int32_t row;   // index of the first row in the call
+  int32_t rows;  // 0: nothing waits to be written
   float* c;
 };
 
@@ -153,13 +155,13 @@ void FinishRows(const GemmCall& call, const Finished& done, int32_t begin, int32
   }
 }
 
-// The place of results that are written soon: up to 32 rows of the call.
+// The memory of results that are written soon: up to 32 rows of the call.
 struct OutRows {
   const std::byte* first;
   int64_t stride;  // bytes from one row to the next
-  int64_t lower;   // bytes from the first 16 rows to the others
+  int64_t lower;   // bytes from the first 16 rows to the rest
   int32_t rows;
-  int32_t bytes;  // of each
+  int32_t bytes;  // bytes of each row
 };
 
 OutRows OutRowsAt(const GemmCall& call, const PanelPair& pair, int32_t row, int32_t rows) {
@@ -175,18 +177,19 @@ OutRows OutRowsAt(const GemmCall& call, const PanelPair& pair, int32_t row, int3
           .bytes = cols * element_bytes};
 }
 
-// Work that runs beside the matrix unit during a block: it finishes the results of the block before
-// and fetches the operands of the next ones.
+// Work that runs on the vector units while the matrix unit computes a block: it finishes the
+// results of the previous block and prefetches the operands of the next blocks.
 struct Meanwhile {
   const GemmCall* call;
   Finished done;
   const std::byte* panels[2];  // weights
-  int32_t bytes;               // of each panel
-  OutRows out;                 // results to prefetch for writing
-  // The upper and lower tiles of a for the next block, if they are not in the near cache yet.
+  int32_t bytes;               // bytes of each panel
+  OutRows out;                 // results that are prefetched for writing
+  // The upper and lower tiles of `a` for the next block, if they are not in the first-level cache
+  // yet.
   const std::byte* rows[2];
 
-  // The amount of each kind of work in one of `steps` steps, rounded up.
+  // How much of each kind of work one of `steps` steps does, rounded up.
   struct Pace {
     int32_t steps, lines, rows, out_rows;
   };
@@ -214,7 +217,7 @@ struct Meanwhile {
       PrefetchOut(to);
       PrefetchOut(to + out.bytes - 1);
     }
-    // Several steps' rows at once, so that a call pays for itself.
+    // One call finishes the rows of several steps, since a call has a fixed cost.
     constexpr int32_t kFinishSteps = 4;
     if (step % kFinishSteps < kFinishSteps - 1 && step < pace.steps - 1) return;
     const int32_t row = step / kFinishSteps * kFinishSteps * pace.rows;
@@ -223,13 +226,13 @@ struct Meanwhile {
   }
 };
 
-// The initial sums of a block: 0, or the sums in memory.
+// The initial sums of a block: 0, or the sums that are stored in memory.
 enum class Start { kZero, kLoad };
 
 struct Block {
-  const std::byte* a;       // the upper 16 rows' tiles
-  int64_t lower;            // bytes from the upper tiles to the lower ones
-  const std::byte* next_a;  // the upper tiles of the next block, with the same `lower`
+  const std::byte* a;       // the tiles of the upper 16 rows
+  int64_t lower;            // bytes from the upper rows' tiles to the lower rows' tiles
+  const std::byte* next_a;  // the upper rows' tiles of the next block, with the same `lower`
   const std::byte* panels[2];
   int32_t tiles;
   Start start;
@@ -238,7 +241,8 @@ struct Block {
 
 constexpr int kUpperTile = 4, kLowerTile = 5, kLeftTile = 6, kRightTile = 7;
 constexpr int64_t kSumStride = kPairCols * sizeof(float);
-// Offsets in c: rows 0-15 for the first panel, then the second; then rows 16-31.
+// Offsets of the four tiles of sums in c: rows 0-15 of the first panel, of the second panel; then
+// rows 16-31.
 constexpr int32_t kSumOffsets[4] = {0, kPanelCols, kTileRows* kPairCols,
                                     kTileRows* kPairCols + kPanelCols};
 
@@ -256,14 +260,14 @@ inline void StoreSum(const Block& block) {
   amx::StoreTile<kIndex>(block.c + kSumOffsets[kIndex], kSumStride);
 }
 
-// Fetches half a tile to the first-level cache.
+// Prefetches half a tile to the first-level cache.
 inline void FetchHalf(const std::byte* p) {
 #pragma GCC unroll 8
   for (int i = 0; i < kTileBytes / 2; i += kTileRowBytes) Prefetch(p + i);
 }
 
-// Four products over one tile of k. Between them it fetches operands of later tiles to the
-// first-level cache: products need distance from one another anyway (amx::DotSpaced).
+// Computes four products over one tile of k. Between the products it prefetches operands of later
+// tiles to the first-level cache: products need distance from one another anyway (amx::DotSpaced).
 template <bool kInt8>
 inline void BlockStep(const Block& block, int32_t t) {
   constexpr int32_t kAheadTiles = 2;
@@ -309,19 +313,19 @@ void BlockSums(const Block& block, const Meanwhile& meanwhile) {
   StoreSum<3>(block);
 }
 
-// Up to kMaxRows rows over a part of k: tiles [begin, begin + tiles).
+// Up to kMaxRows rows of `a`, over the part of k in tiles [begin, begin + tiles).
 struct Strip {
-  int32_t row;  // of the call
+  int32_t row;  // index of the first row in the call
   int32_t rows;
   int32_t begin;
   int32_t tiles;
   const std::byte* a;    // [rows / 16][tiles] tiles
-  int64_t block_stride;  // bytes from 16 rows to the next
-  bool near;             // whether it is in the second-level cache
+  int64_t block_stride;  // bytes from the tiles of 16 rows to those of the next 16
+  bool near;             // whether the strip is in the second-level cache
 };
 
-// One pair of panels over all rows of a strip. The loop over blocks of k is outside the loop over
-// rows; during a block the next block's weights are fetched.
+// Multiplies one pair of panels by all rows of a strip. The loop over blocks of k is outside the
+// loop over rows. While a block is computed, the weights of the next block are prefetched.
 template <bool kInt8>
 void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair& next,
                     const Strip& strip, float* sums, Finished& done) {
@@ -331,8 +335,8 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
     const int32_t count = strip.tiles - t < kBlockTiles ? strip.tiles - t : kBlockTiles;
     const int64_t offset = int64_t{strip.begin + t} * kTileBytes;
     const bool last_of_strip = t + count == strip.tiles;
-    // The next block: of these panels, if the strip's part of k has one, otherwise of the next
-    // panels.
+    // The next block belongs to the same panels if the strip has further blocks of k, otherwise to
+    // the next panels.
     const PanelPair& from = last_of_strip ? next : pair;
     const int64_t from_offset =
         last_of_strip ? int64_t{strip.begin} * kTileBytes : offset + int64_t{count} * kTileBytes;
@@ -362,7 +366,7 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
       };
       const Block block = {
           .a = a,
-          // If there are no lower rows, the upper ones are computed twice and the second sums are
+          // If there are no lower rows, the upper rows are computed twice and the second sums are
           // dropped.
           .lower = rows_left > kTileRows ? strip.block_stride : 0,
           .next_a = next_a,
@@ -388,7 +392,7 @@ Strip StripAt(const GemmCall& call, int32_t row, int32_t rows, int32_t begin, in
   return {row, rows, begin, tiles, packed, int64_t{tiles} * kTileBytes, /*near=*/true};
 }
 
-// More than kFewRows rows: up to kMaxRows rows and kMaxPairs pairs at a time.
+// Computes calls with more than kFewRows rows: up to kMaxRows rows and kMaxPairs pairs at a time.
 template <bool kInt8>
 void ManyRows(const GemmCall& call, Scratch& scratch) {
   Configure(kTileRows, kTileRows);
@@ -399,7 +403,8 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
     const int32_t rows = call.m - row < kMaxRows ? call.m - row : kMaxRows;
     const int32_t row_pairs = (rows + kPairRows - 1) / kPairRows;
     const int32_t strip_tiles = kStripBytes / kTileBytes / (2 * row_pairs);
-    // One strip serves all pairs if it holds all of k; otherwise the sums wait between strips.
+    // If a strip holds all of k, it serves all pairs. Otherwise the sums of kMaxPairs pairs are
+    // kept until the next strip.
     const bool whole = strip_tiles >= num_tiles;
     const int32_t step = whole ? num_pairs : kMaxPairs;
     for (int32_t first = 0; first < num_pairs; first += step) {
@@ -420,12 +425,13 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
   FinishRows(call, done, 0, done.rows);
 }
 
-// Prefetches one line of a later tile. The processor's own prefetching ends at every page, and this
-// line restarts it. Other distances (one tile, three tiles) and fetching all lines gain nothing.
+// Prefetches one cache line of a later tile. The processor's own prefetching ends at every page,
+// and this line restarts it. Other distances (one tile, three tiles) and prefetching all lines are
+// not faster.
 inline void Announce(const std::byte* tile) { PrefetchFar(tile + 2 * kTileBytes); }
 
-// Up to 16 rows and four panels, to c [4 panels][16][16]. Four streams of weights keep more of the
-// memory busy than one.
+// Multiplies up to 16 rows by four panels, to c [4 panels][16][16]. Four streams of weights use
+// more of the memory's bandwidth than one.
 template <bool kInt8>
 void OneByFour(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
                const std::byte* const* panels, float* c) {
@@ -452,7 +458,7 @@ void OneByFour(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
   amx::StoreTile<3>(c + 768, kTileRowBytes);
 }
 
-// 17 to 32 rows and two panels, to c [2 panels][32][16].
+// Multiplies 17 to 32 rows by two panels, to c [2 panels][32][16].
 template <bool kInt8>
 void TwoByTwo(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
               const std::byte* const* panels, float* c) {
@@ -478,14 +484,15 @@ void TwoByTwo(const std::byte* strip, int64_t tile_bytes, int32_t tiles,
   amx::StoreTile<3>(c + 768, kTileRowBytes);
 }
 
-// Whether all of k of these few rows fits one strip.
+// Whether the call's few rows, over all of k, fit one strip.
 bool FitsStrip(const GemmCall& call) {
   const int32_t tile_rows = call.m < kTileRows ? call.m : kTileRows;
   const int32_t row_blocks = (call.m + kTileRows - 1) / kTileRows;
   return int64_t{NumTiles(call)} * kTileRowBytes * tile_rows * row_blocks <= kStripBytes;
 }
 
-// Reads the weights once. Past the last panel, the last one is computed again and dropped.
+// Computes calls with few rows; the weights are read once. Past the last panel, the last panel is
+// computed again and the result is dropped.
 template <bool kInt8>
 void FewRows(const GemmCall& call, Scratch& scratch) {
   const int32_t tiles = NumTiles(call);

@@ -1,5 +1,5 @@
-// The matrix unit's instructions as amx_tile.h wraps them, and the kernels that use them. Runs on
-// the processor if it has the unit, otherwise on the emulator.
+// Tests the matrix unit's instructions as amx_tile.h wraps them, and the kernels that use them.
+// Runs on the processor if it has the unit, otherwise on the emulator.
 
 #include <gtest/gtest.h>
 
@@ -83,8 +83,8 @@ std::vector<float> RunSoftware(const TileProblem& problem) {
   return out;
 }
 
-// On a machine with the unit this compares the emulator with it. Elsewhere it compares decoded
-// instructions with calls of the same operations.
+// On a machine with the unit, this test compares the emulator with the unit. Elsewhere it compares
+// decoded instructions with direct calls of the same operations.
 TEST_F(AmxTest, InstructionsEqualTheEmulator) {
   for (int i = 0; i < 200; ++i) {
     const TileProblem problem = RandomProblem(random_, random_.Integer(1, 16),
@@ -93,7 +93,7 @@ TEST_F(AmxTest, InstructionsEqualTheEmulator) {
   }
 }
 
-// By hand: rows of one pair, and denormals.
+// Cases computed by hand: rows of one pair, and denormals.
 TEST(EmulatedTilesTest, SumsEvenAndOddApartAndFlushesDenormals) {
   amx::TileConfig config;
   for (int t = 0; t < 3; ++t) {
@@ -116,7 +116,7 @@ TEST(EmulatedTilesTest, SumsEvenAndOddApartAndFlushesDenormals) {
     return c;
   };
   EXPECT_EQ(dot(1, {2, 3, 4, 5}, {8, 64, 512, 4096}), 1 + 16 + 192 + 2048 + 20480);
-  // One chain would lose the 1 in 2^30 + 1. In separate chains the odd elements cancel first.
+  // One chain would lose the 1 in 2^30 + 1. With separate chains, the odd elements cancel first.
   EXPECT_EQ(dot(0, {1, 0x1p30f, 0, -0x1p30f}, {1, 1, 1, 1}), 1.0f);
   EXPECT_EQ(dot(0, {1, 0x1p30f, 0, 0}, {1, 1, 1, 1}), 0x1p30f);
   EXPECT_EQ(dot(0, {0x1p-130f, 0, 0, 0}, {0x1p20f, 1, 1, 1}), 0.0f);  // denormal input
@@ -136,7 +136,8 @@ TEST(EmulatedTilesTest, RefusesWhatTheManualRefuses) {
   EXPECT_FALSE(tiles.Zero(1));  // has no rows
 }
 
-// 17 rows, 5 panels and a tail of k, by the AMX kernels on this machine or the emulator.
+// A product of 17 rows and 5 panels with an incomplete tile of k, by the AMX kernels on this
+// machine or on the emulator.
 std::vector<float> Product(const Kernels& kernels, RandomValues random) {
   const int32_t m = 17, n = 80, k = 100;
   PackedWeight w(n, k, DType::kBf16);
@@ -149,7 +150,8 @@ std::vector<float> Product(const Kernels& kernels, RandomValues random) {
   return out;
 }
 
-// The forced set really runs: tile instructions are executed, and the bits are those of its class.
+// The forced instruction set really runs: tile instructions are executed, and the bits are those of
+// the set's class.
 TEST_F(AmxTest, ProductsRunOnTheMatrixUnit) {
   if (!CpuHas(Isa::kAvx512)) GTEST_SKIP() << "needs AVX-512";
 

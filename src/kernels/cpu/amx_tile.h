@@ -1,11 +1,11 @@
 #pragma once
 
 // The instructions of the matrix unit in our own assembly. The compiler's intrinsics declare too
-// little (g++ 12: 8 of the 64 bytes of a configuration, and no memory clobber on loads). Each
-// statement is volatile, which keeps their order. The compiler does not know of tiles, so a
-// function that uses them calls no function that does. A thread holds tile state from
-// LoadTileConfig to ReleaseTiles. A kernel releases it before it returns, because otherwise every
-// context switch saves 8 KB.
+// little: g++ 12 declares 8 of the 64 bytes of a configuration, and no memory clobber on loads.
+// Each statement is volatile, which keeps the statements in order. The compiler does not know of
+// tiles, so a function that uses tiles must call no other function that uses them. A thread holds
+// tile state from LoadTileConfig to ReleaseTiles. A kernel releases the state before it returns;
+// otherwise every context switch would save 8 KB.
 
 #include <cstdint>
 
@@ -21,7 +21,7 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
-// Also zeroes all tiles.
+// Loads the configuration, which also zeroes all tiles.
 inline void LoadTileConfig(const TileConfig& config) {
   asm volatile("ldtilecfg %0" : : "m"(config));
 }
@@ -50,8 +50,9 @@ inline void StoreTile(void* base, int64_t stride_bytes) {
                : "memory");
 }
 
-// c[row][column] += sum over pairs of a[row][pair] · b[pair][column], bf16 pairs, f32 sums:
-// (FMA chain over the pairs' first elements + FMA chain over their second), added to c.
+// c[row][column] += sum over pairs of a[row][pair] · b[pair][column], for bf16 pairs and f32 sums.
+// Two FMA chains, one over the pairs' first elements and one over their second ones, are added
+// together and then to c.
 template <int kC, int kA, int kB>
 inline void DotTiles() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
@@ -63,7 +64,7 @@ inline void DotInt8Tiles() {
   asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
 }
 
-// One of the two above, by type.
+// DotTiles or DotInt8Tiles, depending on the type.
 template <bool kInt8, int kC, int kA, int kB>
 inline void Dot() {
   if constexpr (kInt8) {
@@ -73,10 +74,10 @@ inline void Dot() {
   }
 }
 
-// Loads with distance to the next tile instruction: two other instructions after a load, eight
-// after a product. Virtual machines, shared cores and power limits can run the matrix unit at a
-// fraction of its rate; adjacent tile instructions then take up to twice as long. At the full rate
-// the distance costs nothing on operands in the cache.
+// Loads a tile with distance to the next tile instruction: two other instructions after a load,
+// eight after a product. Virtual machines, shared cores and power limits can slow the matrix unit
+// to a fraction of its rate; adjacent tile instructions then take up to twice as long. At the full
+// rate the distance costs nothing if the operands are in the cache.
 template <int kTile>
 inline void LoadTileSpaced(const void* base, int64_t stride_bytes) {
   LoadTile<kTile>(base, stride_bytes);

@@ -13,19 +13,19 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")
 
 #include "kernels/cpu/vec_avx512.h"
-// The bodies come after the vector.
+// These bodies must come after the vector type that they use.
 #include "kernels/cpu/attention_power_body.h"
 
 namespace skein {
 namespace {
 
 constexpr int32_t kTileRows = 16;
-constexpr int32_t kTileK = 32;         // bf16 in one tile row
-constexpr int32_t kTileRowBytes = 64;  // of every tile: 32 bf16, 16 pairs or 16 f32
+constexpr int32_t kTileK = 32;         // bf16 elements in one tile row
+constexpr int32_t kTileRowBytes = 64;  // of a row of any tile: 32 bf16, 16 pairs or 16 f32
 constexpr int32_t kTileBytes = kTileRows * kTileRowBytes;
 static_assert(kKvBlockTokens == kTileK, "a tile of weights is a block of keys");
 
-// The walk of one call: a unit of rows is two tiles.
+// The attention walk of one call. A unit of rows is two tiles.
 class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
  public:
   explicit AmxAttentionWalk(const AttentionArgs& args) : PowerWalk(args, args.head_dim_padded) {}
@@ -35,7 +35,7 @@ class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
   }
 
  private:
-  // Computes the weights of an item a few keys at a time, between the products of other items.
+  // Computes the weights of an item, a few keys at a time, between the products of other items.
   class Weigher {
    public:
     Weigher(AmxAttentionWalk* walk, const Item& item, const float* shift)
@@ -58,10 +58,10 @@ class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
     int32_t block_ = 0, row_ = 0;
   };
 
-  // Steps [begin, end) of more than 16 rows, in units of up to 32 rows. Items pass through a
-  // pipeline of three stages (scores, weights, values) whose parts alternate, so the matrix unit
-  // and the vector units work at the same time. An item's scores overwrite those of the previous
-  // item, whose weights have just been computed.
+  // Walks steps [begin, end) of more than 16 rows, in units of up to 32 rows. Each item goes
+  // through three stages (scores, weights, values). The stages of different items alternate, so
+  // that the matrix unit and the vector units work at the same time. An item's scores overwrite the
+  // scores of the previous item, whose weights have just been computed.
   void ManyRows(int32_t first, int32_t last, int32_t begin, int32_t end) {
     const int32_t num_units = (last - first + kUnitRows - 1) / kUnitRows;
     const int32_t unit_rows = (last - first + num_units - 1) / num_units;
@@ -108,7 +108,8 @@ class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
     for (int32_t p = 0; p < num_panels_; p += 2) AddValuesOfTwo(item, p, nothing);
   }
 
-  // Up to 16 rows are bound by memory, not by the units: one step after the other.
+  // Walks up to 16 rows. They are bound by memory and not by the units, so the stages run one after
+  // the other.
   void FewRows(int32_t first, int32_t last, int32_t begin, int32_t end) {
     for (int32_t step = begin; step < end; step += kKeysPerAmxStep) {
       const Item item = ItemAt(first, last - first, step, 0);
@@ -122,8 +123,8 @@ class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
     }
   }
 
-  // Tiles 0 to 3 are sums, 4 and 5 rows of q or of weights, 6 and 7 keys or values. Tiles 0, 1 and
-  // 4 hold the upper rows, tiles 2, 3 and 5 the lower rows.
+  // Tiles 0 to 3 are sums, tiles 4 and 5 are rows of q or of weights, and tiles 6 and 7 are keys or
+  // values. Tiles 0, 1 and 4 hold the upper rows, tiles 2, 3 and 5 the lower rows.
   void Configure(int32_t upper, int32_t lower) {
     if (upper == upper_ && lower == lower_) return;
     upper_ = upper;
@@ -137,8 +138,8 @@ class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
     amx::LoadTileConfig(config);
   }
 
-  // q . k, not yet scaled, for the rows and the keys of one block. Calls `between` after every four
-  // products.
+  // Computes q · k, not scaled yet, for the item's rows and the keys of one block. Calls `between`
+  // after every four products.
   template <class Between>
   void ScoresOfTwo(const Item& item, int32_t block, const Between& between) {
     const int32_t upper = item.upper(), padded = args_.head_dim_padded;
@@ -172,7 +173,7 @@ class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
     amx::StoreTile<3>(s_lower + 16, kBytes);
   }
 
-  // The same over the whole step for up to 16 rows, in four independent chains.
+  // Computes q · k over the whole step for up to 16 rows, in four independent chains.
   void ScoresOfOne(const Item& item) {
     Configure(item.rows, item.rows);
     const uint16_t* q = q_ + item.row * args_.head_dim_padded;
@@ -210,8 +211,8 @@ class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
     return item.blocks[block] + args_.k_bytes + panel * kTileBytes;
   }
 
-  // acc += weights * V over two panels; the second may be missing. Calls `between` after every four
-  // products.
+  // acc += weights * V over two panels, of which the second may be missing. Calls `between` after
+  // every four products.
   template <class Between>
   void AddValuesOfTwo(const Item& item, int32_t panel, const Between& between) {
     const int32_t upper = item.upper();
@@ -251,7 +252,7 @@ class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
     if (pair) amx::StoreTile<3>(c_lower + 16, bytes);
   }
 
-  // The same for up to 16 rows, over up to four panels.
+  // acc += weights * V for up to 16 rows, over up to four panels.
   void AddValuesOfOne(const Item& item, int32_t panel) {
     const int64_t bytes = stride_ * 4;
     const int32_t panels = num_panels_ - panel;
@@ -291,7 +292,7 @@ class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
     if (panels > 3) amx::StoreTile<3>(c + 48, bytes);
   }
 
-  int32_t upper_ = 0, lower_ = 0;  // rows for which the tiles are configured
+  int32_t upper_ = 0, lower_ = 0;  // the numbers of rows in the current tile configuration
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The attention walk of the BF16 class (docs/numerics.md) by vdpbf16ps. avx512.cc explains the
-// order of includes.
+// The attention walk of the BF16 class (docs/numerics.md), which uses vdpbf16ps. avx512.cc explains
+// the order of includes.
 
 // g++ 12 warns of deliberately undefined inputs inside its own intrinsics.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -12,14 +12,15 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")
 
 #include "kernels/cpu/vec_avx512.h"
-// The bodies come after the vector.
+// These bodies must come after the vector type that they use.
 #include "kernels/cpu/attention_power_body.h"
 #include "kernels/cpu/gemm_bf16_body.h"
 
 namespace skein {
 namespace {
 
-// The walk of one call. Keys and values of a step stay in the second-level cache for all rows.
+// The attention walk of one call. Keys and values of a step stay in the second-level cache for all
+// rows.
 class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk> {
  public:
   explicit Bf16AttentionWalk(const AttentionArgs& args) : PowerWalk(args, kMaxQStride) {}
@@ -35,12 +36,13 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk> {
   }
 
  private:
-  // kMaxQStride is an odd number of lines, which spreads the rows over the near cache's sets.
+  // kMaxQStride is an odd number of cache lines, which spreads the rows over the sets of the
+  // first-level cache.
   static constexpr int64_t kQBytes = kMaxQStride * 2;
   static constexpr int64_t kWeightBytes = kKvBlockTokens * 2;
 
   void Step(const Item& item) {
-    if (item.num_blocks == 0 && !item.fresh) return;  // a state that begins is made empty
+    if (item.num_blocks == 0 && !item.fresh) return;  // a state that begins here is made empty
     const int32_t most = RowsPerDotTile(item.rows);
     for (int32_t r = 0; r < item.rows; r += most) {
       WithConstant<kMostTileRows>(item.rows - r < most ? item.rows - r : most, [&](auto rows) {
@@ -69,7 +71,7 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk> {
     }
   }
 
-  // q . k, not yet scaled, for R rows of the item and the keys of one block.
+  // Computes q · k, not scaled yet, for R rows of the item and the keys of one block.
   template <int R>
   void AddScores(const Item& item, int32_t row, int32_t block) {
     const std::byte* keys[2] = {item.blocks[block], item.blocks[block] + args_.k_bytes / 2};
@@ -81,7 +83,7 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk> {
     StoreSums<R, 2>(sums, scores, kKvBlockTokens);
   }
 
-  // acc += weights * V for R rows of the item and P panels.
+  // acc += weights * V for R rows of the item and P panels of V.
   template <int R, int P>
   void AddValues(const Item& item, int32_t row, int32_t panel) {
     constexpr int32_t kPairs = kKvBlockTokens / 2;

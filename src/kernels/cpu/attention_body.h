@@ -1,6 +1,6 @@
 #pragma once
 
-// The attention walk of docs/numerics.md; see math_body.h for how this file is used.
+// The attention walk of docs/numerics.md. math_body.h says how this file is used.
 
 #include "kernels/cpu/attention_runs.h"
 #include "kernels/cpu/gemm_body.h"
@@ -9,11 +9,11 @@
 
 namespace skein {
 
-// Rows that walk together.
+// The number of rows that walk together.
 inline constexpr int32_t kWalkRows = 16;
 
-// The state of the rows over the keys seen so far. The softmax-weighted sum is acc / sum; both are
-// relative to exp(max).
+// The state of each row after the keys that the walk has seen so far. The softmax-weighted sum is
+// acc / sum; acc and sum are relative to exp(max).
 struct AttentionState {
   alignas(64) float max[kWalkRows];
   alignas(64) float sum[kWalkRows];
@@ -27,8 +27,9 @@ inline void ResetState(AttentionState& state, int64_t acc_elements) {
   for (int64_t i = 0; i < acc_elements; i += 16) V::Set(0.0f).Store(state.acc + i);
 }
 
-// The walk of up to kWalkRows rows. Rows of different sequences walk together while they read the
-// same blocks, which are then read once. Takes about 55 KB on the stack of its thread.
+// The walk of up to kWalkRows rows. Rows of different sequences walk together, step by step, while
+// they have the same blocks, so that each block is read once. Takes about 55 KB on the stack of its
+// thread.
 template <class V, bool kBf16>
 class AttentionWalk {
  public:
@@ -48,7 +49,7 @@ class AttentionWalk {
   void Run() {
     const int64_t acc_elements = int64_t{args_.num_rows} * args_.head_dim_padded;
     ResetState<V>(total_, acc_elements);
-    // Steps before the first visible key of all rows are skipped.
+    // Skips the steps before the first key that any row sees.
     int32_t step = keys_.begin / kKeysPerStep * kKeysPerStep;
     while (step < keys_.end) {
       const int32_t segment = step / kKeysPerSegment * kKeysPerSegment;
@@ -69,7 +70,8 @@ class AttentionWalk {
  private:
   static constexpr int64_t kElementBytes = kBf16 ? 2 : 4;
 
-  // Rows [begin, end) that read the same blocks in a step, and the range of the keys they see.
+  // Rows [begin, end), which have the same blocks in a step, and the range of the keys that they
+  // see.
   struct Rows {
     int32_t begin, end;
     KeyRange keys;
@@ -81,7 +83,7 @@ class AttentionWalk {
     return block < args_.num_blocks ? args_.kv + block * bytes
                                     : args_.own_kv + (block - args_.num_blocks) * bytes;
   }
-  // The keys of the step at `step` that the row sees, relative to the step.
+  // The keys of the step at `step` that the row sees, relative to the step's first key.
   KeyRange Visible(int32_t row, int32_t step) const {
     return VisibleInStep<V, kKeysPerStep>(args_.rows[row], step);
   }
@@ -105,7 +107,8 @@ class AttentionWalk {
     return false;
   }
 
-  // p_[r][j] = q[r] . k[step + j], not yet scaled. Keys that a row does not see are never used.
+  // p_[r][j] = q[r] . k[step + j], not scaled yet. Values of keys that a row does not see are never
+  // used.
   void Scores(const Rows& rows, int32_t step) {
     constexpr int kGroupsPerStep = kKeysPerStep / 16;
     const std::byte* groups[kGroupsPerStep];
@@ -122,14 +125,15 @@ class AttentionWalk {
                             groups, num_groups, args_.head_dim, p + (begin - step), kKeysPerStep);
   }
 
-  // A bit of each of the 16 keys from `j` on that the row sees; `visible` is of the step.
+  // A bit for each of the 16 keys from `j` on, set if the row sees the key. `visible` is the result
+  // of Visible for the step.
   uint32_t LanesAt(int32_t row, const KeyRange& visible, int32_t step, int32_t j) const {
     uint32_t lanes = 0xffff;
     if (visible.begin > j) lanes &= ~0u << (visible.begin - j);
     if (visible.end < j + 16) lanes &= (1u << (visible.end - j)) - 1;
     return lanes & (VisibleBits<V>(args_.rows[row], step + j) >> ((step + j) % kKvBlockTokens));
   }
-  // Replaces the lanes that are not in `lanes` by `fill`. They may hold anything, NaN included.
+  // Replaces the lanes that are not in `lanes` by `fill`. These lanes may hold anything, even NaN.
   static V Keep(V v, uint32_t lanes, float fill) {
     if (lanes == 0xffff) return v;
     alignas(64) float values[16];
@@ -140,7 +144,8 @@ class AttentionWalk {
     return V::Load(values);
   }
 
-  // Updates the rows' maxima by this step's scores and turns p_ into weights relative to them.
+  // Updates the rows' maxima with this step's scores, and turns the scores in p_ into weights
+  // relative to the maxima.
   void Softmax(const Rows& rows, int32_t step) {
     const V scale = V::Set(args_.scale);
     alignas(64) float new_max[16];
@@ -157,7 +162,7 @@ class AttentionWalk {
       }
       new_max[r] = max.Largest();
     }
-    alignas(64) float factor[16];  // for the sums accumulated before
+    alignas(64) float factor[16];  // for the sums of earlier steps
     Exp(V::Load(part_.max) - V::Load(new_max)).Store(factor);
     for (int32_t r = rows.begin; r < rows.end; ++r) {
       const KeyRange visible = Visible(r, step);
@@ -165,7 +170,8 @@ class AttentionWalk {
     }
   }
 
-  // The weights of the keys that the row sees, and 0 for the others of their blocks.
+  // Computes the weights of the keys that the row sees. Other keys of their blocks get the weight
+  // 0.
   void Weigh(int32_t r, const KeyRange& visible, float new_max, float factor) {
     float* p = p_ + r * kKeysPerStep;
     const V shift = V::Set(new_max);
@@ -190,8 +196,8 @@ class AttentionWalk {
       (V::Load(acc + d) * V::Set(factor)).Store(acc + d);
   }
 
-  // acc += P * V over the block of 32 keys at `key`. Rows with the same number of terms go
-  // together.
+  // acc += P * V over the block of 32 keys at `key`. Rows with the same number of terms are
+  // computed together.
   void AddValues(const Rows& rows, int32_t step, int32_t key) {
     const std::byte* panels[kMaxHeadDim / 16];
     int num_panels = 0;
@@ -209,8 +215,8 @@ class AttentionWalk {
                               args_.head_dim_padded);
     }
   }
-  // All keys of the block that exist for the row if it sees one of them, else 0. A key that does
-  // not exist is no term, whatever the memory holds.
+  // The number of keys of the block that exist for the row, if the row sees one of them; otherwise
+  // 0. A key that does not exist is not a term, since its memory may hold anything.
   int32_t TermsOfBlock(int32_t row, int32_t key) const {
     const KeyRange visible = VisibleKeys<V>(args_.rows[row]);
     if (visible.end <= key || visible.begin >= key + kKvBlockTokens) return 0;
@@ -219,8 +225,8 @@ class AttentionWalk {
     return left > kKvBlockTokens ? kKvBlockTokens : left;
   }
 
-  // Merges part_ into total_ for the rows that saw a key of the segment. The first such segment of
-  // a row becomes its total.
+  // Merges part_ into total_ for the rows that saw a key of the segment. For the first segment of
+  // which a row saw a key, part_ replaces the row's total.
   void Merge(int32_t segment) {
     const V old_max = V::Load(total_.max);
     const V part_max = V::Load(part_.max);
@@ -263,11 +269,11 @@ class AttentionWalk {
   }
 
   const AttentionArgs& args_;
-  const KeyRange keys_;  // that any row sees
+  const KeyRange keys_;  // the range of keys that any row sees
   alignas(64) float q_[kWalkRows * kMaxHeadDim];
   alignas(64) float p_[kWalkRows * kKeysPerStep];  // the scores, then the weights, of a step
-  AttentionState part_;                            // the segment at hand
-  AttentionState total_;                           // the segments before it
+  AttentionState part_;                            // the current segment
+  AttentionState total_;                           // all segments before the current one
 };
 
 template <class V, bool kBf16>

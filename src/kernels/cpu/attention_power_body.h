@@ -1,8 +1,8 @@
 #pragma once
 
 // The attention walk with weights that are powers of two (the AMX and BF16 classes of
-// docs/numerics.md), apart from its two products; math_body.h says how this file is used. It needs
-// the vector of AVX-512, and AVX512-BF16.
+// docs/numerics.md), without its two products, which the derived class has. math_body.h says how
+// this file is used. Needs the vector of AVX-512, and AVX512-BF16.
 
 #include <immintrin.h>
 
@@ -12,9 +12,9 @@
 
 namespace skein {
 
-// The walk of one call. About 280 KB, on the stack of the thread that runs it. Derived has a
-// function Steps(first, last, begin, end), which adds the keys of the steps [begin, end) to the
-// state of the rows [first, last), all of which read the same blocks there.
+// The walk of one call. Takes about 280 KB on the stack of its thread. Derived has a function
+// Steps(first, last, begin, end), which adds the keys of the steps [begin, end) to the state of the
+// rows [first, last). All these rows have the same blocks in these steps.
 template <class Derived>
 class PowerWalk {
  public:
@@ -22,10 +22,11 @@ class PowerWalk {
   static constexpr int32_t kUnitRows = 32;  // the most rows of an item
   static constexpr int32_t kVecRows = 16;
   static constexpr int32_t kBlocksPerStep = kKeysPerAmxStep / kKvBlockTokens;
-  static constexpr int32_t kBlockScores = kUnitRows * kKvBlockTokens;  // of one block of an item
+  // Scores of one block of an item.
+  static constexpr int32_t kBlockScores = kUnitRows * kKvBlockTokens;
   static constexpr int64_t kMaxQStride = kMaxHeadDim + 32;
 
-  // q_stride: the distance of the rows of q_, at most kMaxQStride.
+  // q_stride: the distance of the rows of q_ in elements, at most kMaxQStride.
   PowerWalk(const AttentionArgs& args, int64_t q_stride)
       : args_(args),
         num_panels_((args.head_dim + 15) / 16),
@@ -52,26 +53,26 @@ class PowerWalk {
   }
 
  protected:
-  // Up to kUnitRows rows in one step.
+  // Up to kUnitRows rows in one step of the walk.
   struct Item {
-    int32_t row;  // of the call
+    int32_t row;  // index of the first row in the call
     int32_t rows;
     int32_t step;
-    int32_t first_block;  // of the step: the first that a row sees a key of
-    int32_t num_blocks;   // from first_block to the last that a row sees a key of
+    int32_t first_block;  // in the step: the first block with a key that a row sees
+    int32_t num_blocks;   // from first_block to the last block with a key that a row sees
     bool whole;           // whether every row sees all keys of the step
-    bool fresh;           // whether the state begins with the step
+    bool fresh;           // whether the state begins with this step
     const std::byte* blocks[kBlocksPerStep];
     uint16_t* weights;  // [kBlocksPerStep, kUnitRows, kKvBlockTokens]
 
-    // Rows of the first of two tiles; the second tile has the rest.
+    // The number of rows of the first of two tiles; the second tile has the rest.
     int32_t upper() const { return (rows + 1) / 2; }
   };
 
-  // Lane i of the result is the largest element of v[i]; none is NaN. Changes v.
+  // Lane i of the result is the largest element of v[i]; no element may be NaN. Changes v.
   static Vec LargestOfEach(Vec v[16]) {
-    // Each round halves the number of vectors. It folds the halves of every 32, 16, 8 and 4 bytes
-    // of two vectors and puts the results side by side.
+    // Each round halves the number of vectors: it folds the halves of every 32, 16, 8 and 4 bytes
+    // of two vectors, and puts the two results side by side.
     for (int i = 0; i < 8; ++i) {
       const __m512 a = v[i].v, b = v[i + 8].v;
       v[i].v = _mm512_max_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
@@ -87,17 +88,17 @@ class PowerWalk {
     const __m512 a = v[0].v, b = v[1].v;
     const __m512 folded =
         _mm512_max_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
-    // Folding leaves the maximum of vector i in another lane: the number of that lane is i with
-    // bits 0 and 1 swapped, and bits 2 and 3 swapped.
+    // Folding leaves the maximum of vector i in another lane. That lane's number is i with bits 0
+    // and 1 swapped, and bits 2 and 3 swapped.
     const __m512i order = _mm512_setr_epi32(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15);
     return {_mm512_permutexvar_ps(order, folded)};
   }
 
-  // 2^x for x of at most about 0, with a relative error of 1e-4. Below 2^-126 the result is +0, or
-  // a denormal that rounding flushes. A NaN stays a NaN: those of products of bf16 have zeros in
-  // the low bits, which the sum of exponents reads.
+  // 2^x for x of at most about 0, with a relative error of 1e-4. Results below 2^-126 are +0, or
+  // denormals that rounding to bf16 flushes. A NaN stays a NaN: a NaN from products of bf16 has
+  // zeros in the low bits, which are added to the exponent.
   static Vec PowerOfTwo(Vec x) {
-    const Vec magic = Vec::Set(0x1.8p23f);  // rounds to an integer in the low bits
+    const Vec magic = Vec::Set(0x1.8p23f);  // adding it rounds to an integer in the low bits
     const Vec clamped = {_mm512_max_ps(_mm512_set1_ps(-127.0f), x.v)};
     const Vec shifted = clamped + magic;
     const Vec r = clamped - (shifted - magic);
@@ -115,16 +116,18 @@ class PowerWalk {
     alignas(64) float acc[kMaxQueryRows * kMaxHeadDim];  // [rows, stride_]
   };
 
-  // The end of the run of rows from `first` on that share the step, at most `last`.
+  // The end (at most `last`) of the run of rows from `first` on that have the same blocks in the
+  // step.
   int32_t RunEnd(int32_t first, int32_t last, int32_t step) const {
     return skein::RunEnd<Vec, kKeysPerAmxStep>(args_.rows, first, last, step);
   }
 
-  // Walks the rows [first, last) from `step` on. They walk together while they read the same
-  // blocks; then each run of rows that does walks on its own.
+  // Walks the rows [first, last) from `step` on. The rows walk together while they have the same
+  // blocks. After that, each run of rows with the same blocks walks on its own.
   void Walk(int32_t first, int32_t last, int32_t step) {
     const int32_t max_keys = VisibleKeysOfAll<Vec>(args_.rows + first, last - first).end;
-    // If the last key of these rows is the last shared one, the other rows went on without them.
+    // If these rows end here, in the middle of a segment, the other rows have gone on without them,
+    // and the segment has not been merged yet.
     if (step >= max_keys && step % kKeysPerSegment != 0) {
       MergeSegment(first, last, step / kKeysPerSegment * kKeysPerSegment);
     }
@@ -147,8 +150,9 @@ class PowerWalk {
       if (end >= max_keys || end == segment + kKeysPerSegment) MergeSegment(first, last, segment);
     }
   }
-  // The first segment of the walk becomes the total; each later one is merged into it. For a row
-  // that sees no key of the first one, the total is still empty then.
+  // Merges a segment. The walk's first segment is computed in the total itself; each later segment
+  // is merged into the total. The total of a row that sees no key of the first segment is still
+  // empty then.
   void MergeSegment(int32_t first, int32_t last, int32_t segment) {
     if (segment <= start_) return;
     for (int32_t r = first; r < last; ++r) {
@@ -191,11 +195,11 @@ class PowerWalk {
 
   float* Scores(int32_t block) { return scores_ + block * kBlockScores; }
 
-  // The keys of the step that the row sees, relative to the step.
+  // The keys of the step that the row sees, relative to the step's first key.
   KeyRange Visible(int32_t row, int32_t step) const {
     return VisibleInStep<Vec, kKeysPerAmxStep>(args_.rows[row], step);
   }
-  // The keys of the item's block that the row sees.
+  // A bit for each key of the item's block, set if the row sees the key.
   __mmask32 MaskOf(const Item& item, int32_t block, int32_t r) const {
     const KeyRange visible = Visible(item.row + r, item.step);
     const int32_t key = (item.first_block + block) * kKvBlockTokens;
@@ -206,7 +210,8 @@ class PowerWalk {
     return count >= kKvBlockTokens ? ~0u : count <= 0 ? 0 : (1u << count) - 1;
   }
 
-  // largest_[r] = the largest score of item row r among visible keys, not yet scaled, or -inf.
+  // largest_[r] = the largest score of item row r among the keys that the row sees, not scaled yet,
+  // or -inf.
   void FindLargest(const Item& item, int32_t r) {
     const float* s = scores_ + r * kKvBlockTokens;
     __m512 low = _mm512_set1_ps(-__builtin_inff()), high = low;
@@ -223,9 +228,9 @@ class PowerWalk {
     largest_[r] = {_mm512_max_ps(low, high)};
   }
 
-  // Updates the maxima of the 16 rows from `half` on by this step's scores, and rescales their sums
-  // of weights. shift: the new maxima. factor: the power of two by which their accumulators must be
-  // multiplied.
+  // Updates the maxima of the 16 rows from `half` on with this step's scores, and rescales the
+  // rows' sums of weights. shift: the new maxima. factor: the power of two by which the rows'
+  // accumulators must be multiplied.
   void MoveMaxima(const Item& item, int32_t half, float* shift, float* factor) {
     const int32_t rows = item.rows - half < kVecRows ? item.rows - half : kVecRows;
     State& state = StateAt(item.step);
@@ -237,8 +242,8 @@ class PowerWalk {
     const Vec new_max = {_mm512_max_ps(_mm512_roundscale_ps(scaled.v, kUp), old_max.v)};
     new_max.StoreFirst(max, rows);
     new_max.Store(shift + half);
-    // The change is 0 where the maximum stays. The difference would be NaN for rows that have seen
-    // no key.
+    // The change is 0 where the maximum stays. Without this case, it would be NaN for rows that
+    // have seen no key.
     const __mmask16 moves = _mm512_cmp_ps_mask(new_max.v, old_max.v, _CMP_NEQ_OQ);
     const Vec change = {_mm512_maskz_sub_ps(moves, old_max.v, new_max.v)};
     change.Store(factor + half);
@@ -250,7 +255,7 @@ class PowerWalk {
   }
 
   // weights[j] = 2^(scores[j] * scale - shift) in bf16 for the keys of the block that the row sees,
-  // 0 for the others. Adds them to the row's sum.
+  // and 0 for the others. Adds the weights to the row's sum.
   void Weigh(const Item& item, int32_t block, int32_t r, float shift) {
     const float* scores = Scores(block) + r * kKvBlockTokens;
     uint16_t* weights = item.weights + block * kBlockScores + r * kKvBlockTokens;
@@ -270,7 +275,7 @@ class PowerWalk {
     _mm512_store_ps(sum, _mm512_dpbf16_ps(_mm512_load_ps(sum), both, ones));
   }
 
-  // Multiplies the accumulators by the rows' factors.
+  // Multiplies the rows' accumulators by their factors.
   void Rescale(const Item& item, const float* factor) {
     if (item.fresh) return;  // nothing is accumulated yet
     float* acc = StateAt(item.step).acc + item.row * stride_;
@@ -281,7 +286,7 @@ class PowerWalk {
     }
   }
 
-  // Merges the finished segment into the row's total.
+  // Merges the current segment, which is finished, into the row's total.
   void Merge(int32_t row) {
     const float old_max = total_.max[row], part_max = part_.max[row];
     const float max = part_max > old_max ? part_max : old_max;
@@ -309,18 +314,18 @@ class PowerWalk {
   }
 
   const AttentionArgs& args_;
-  const int32_t num_panels_;  // of V
+  const int32_t num_panels_;  // panels of V
   const int32_t stride_;
   const int64_t q_stride_;
   const float scale_;
   const int32_t start_;  // the first step of the walk
   Vec largest_[kUnitRows];
   alignas(64) float scores_[kBlocksPerStep * kBlockScores];  // [blocks, kUnitRows, keys]
-  // For an item and the previous one.
+  // One buffer for an item and one for the previous item.
   alignas(64) uint16_t weights_[2][kBlocksPerStep * kBlockScores];
   alignas(64) uint16_t q_[kMaxQueryRows * kMaxQStride];  // [rows, q_stride_]
-  State part_;                                           // the segment at hand
-  State total_;                                          // the segments before it
+  State part_;                                           // the current segment
+  State total_;                                          // all segments before the current one
 };
 
 }  // namespace skein

@@ -1,6 +1,6 @@
 #pragma once
 
-// Finds the rows of an attention call that walk together; math_body.h says how this file is used.
+// Finds the rows of an attention call that walk together. math_body.h says how this file is used.
 
 #include "kernels/cpu/ops.h"
 
@@ -16,15 +16,16 @@ inline KeyRange VisibleKeys(const AttentionRow& row) {
   return {row.window.first, row.window.end < row.num_keys ? row.window.end : row.num_keys};
 }
 
-// The bits of the block of keys at `key`, a multiple of kKvBlockTokens below row.num_keys.
+// The visibility bits of the 32 keys from `key` on. `key` is a multiple of kKvBlockTokens below
+// row.num_keys.
 template <class V>
 inline uint32_t VisibleBits(const AttentionRow& row, int32_t key) {
   static_assert(kKvBlockTokens == 32);
   return row.visible == nullptr ? ~0u : row.visible[key / kKvBlockTokens];
 }
 
-// The same within a step of kStepKeys keys, relative to the step; begin >= end: none. The range may
-// hold hidden keys, but not only such.
+// The keys that a row sees within a step of kStepKeys keys, relative to the step's first key; begin
+// >= end: none. The range may hold hidden keys between visible ones.
 template <class V, int32_t kStepKeys>
 inline KeyRange VisibleInStep(const AttentionRow& row, int32_t step) {
   const KeyRange keys = VisibleKeys<V>(row);
@@ -38,7 +39,7 @@ inline KeyRange VisibleInStep(const AttentionRow& row, int32_t step) {
   return {0, 0};
 }
 
-// The least range that holds the visible keys of all rows.
+// The smallest range that holds the visible keys of all rows.
 template <class V>
 inline KeyRange VisibleKeysOfAll(const AttentionRow* rows, int32_t num_rows) {
   KeyRange all = VisibleKeys<V>(rows[0]);
@@ -50,8 +51,9 @@ inline KeyRange VisibleKeysOfAll(const AttentionRow* rows, int32_t num_rows) {
   return all;
 }
 
-// Whether both rows read the same blocks in the step of kStepKeys keys. Rows of different sequences
-// do so only if all keys of the step exist for both: then neither meets a key of the other.
+// Whether both rows have the same blocks in the step of kStepKeys keys. For rows of different
+// sequences, all keys of the step must exist in both, so that neither row reads a key of the other
+// sequence.
 template <class V, int32_t kStepKeys>
 inline bool ShareStep(const AttentionRow& a, const AttentionRow& b, int32_t step) {
   if (a.block_table == b.block_table) return true;
@@ -62,7 +64,7 @@ inline bool ShareStep(const AttentionRow& a, const AttentionRow& b, int32_t step
   return true;
 }
 
-// The end of the run of rows from `first` on that do, at most `last`.
+// The end (at most `last`) of the run of rows from `first` on in which neighbours share the step.
 template <class V, int32_t kStepKeys>
 inline int32_t RunEnd(const AttentionRow* rows, int32_t first, int32_t last, int32_t step) {
   int32_t end = first + 1;

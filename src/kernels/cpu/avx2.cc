@@ -7,7 +7,7 @@
 #pragma GCC target("avx2,fma,f16c")
 
 #include "kernels/cpu/vec_avx2.h"
-// The bodies come after the vector.
+// These bodies must come after the vector type that they use.
 #include "kernels/cpu/gemm_blocks_body.h"
 #include "kernels/cpu/gemm_int8_body.h"
 #include "kernels/cpu/ops_body.h"

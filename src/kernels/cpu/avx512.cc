@@ -12,7 +12,7 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
 
 #include "kernels/cpu/vec_avx512.h"
-// The bodies come after the vector.
+// This body must come after the vector type that it uses.
 #include "kernels/cpu/ops_body.h"
 
 namespace skein {

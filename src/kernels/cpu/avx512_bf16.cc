@@ -1,4 +1,4 @@
-// Products of bf16 by vdpbf16ps: the BF16 class of docs/numerics.md. avx512.cc explains the order
+// Products of bf16 with vdpbf16ps: the BF16 class of docs/numerics.md. avx512.cc explains the order
 // of includes.
 
 // g++ 12 warns of deliberately undefined inputs inside its own intrinsics.
@@ -12,7 +12,7 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")
 
 #include "kernels/cpu/vec_avx512.h"
-// The bodies come after the vector.
+// These bodies must come after the vector type that they use.
 #include "kernels/cpu/gemm_bf16_body.h"
 #include "kernels/cpu/gemm_body.h"
 
@@ -21,13 +21,15 @@ namespace {
 
 using avx512::Vec;
 
-constexpr int32_t kRows = 96;         // rows whose sums wait on the stack
-constexpr int32_t kPanels = 8;        // panels at a time; half of them gate if SwiGLU
-constexpr int32_t kBlockTerms = 512;  // of k, for all rows and panels
-// The distance of rows in a block. The odd number of lines spreads them over the near cache's sets.
+constexpr int32_t kRows = 96;         // rows whose sums are kept on the stack
+constexpr int32_t kPanels = 8;        // panels at a time; with SwiGLU half of them are of the gate
+constexpr int32_t kBlockTerms = 512;  // of k, for all rows and panels at a time
+// The distance in bytes of rows in a block. It is an odd number of cache lines, which spreads the
+// rows over the sets of the first-level cache.
 constexpr int64_t kBlockStride = kBlockTerms * 2 + 64;
 
-// Copies [rows, terms] of bf16 to rows kBlockStride apart, and pads an odd last term with a zero.
+// Copies [rows, terms] of bf16 to rows that are kBlockStride bytes apart. Pads an odd last term
+// with a zero.
 void CopyBlock(const uint16_t* a, int64_t lda, int32_t rows, int32_t terms, std::byte* block) {
   for (int32_t r = 0; r < rows; ++r, a += lda, block += kBlockStride) {
     for (int32_t i = 0; i < terms; i += 32) {
@@ -38,8 +40,9 @@ void CopyBlock(const uint16_t* a, int64_t lda, int32_t rows, int32_t terms, std:
   }
 }
 
-// c [rows, 16 num_panels] continues over the pairs of a block. The first rows fetch the panels that
-// come next; after the last panel those are the first ones' next block of k.
+// Adds the pairs of a block to c [rows, 16 num_panels]. While the first rows are computed, the
+// panels that come next are prefetched. After the last panel, the next ones are the first panels in
+// the next block of k.
 void AddBlock(const std::byte* block, int32_t rows, const std::byte* const* panels,
               int32_t num_panels, int32_t num_pairs, float* c) {
   const int64_t ldc = kPanelCols * num_panels;
@@ -70,7 +73,7 @@ void AddBlock(const std::byte* block, int32_t rows, const std::byte* const* pane
   }
 }
 
-// The sums of `rows` rows from `row` on over the panels, to c [rows, 16 num_panels].
+// Computes the sums of `rows` rows from `row` on over the panels, to c [rows, 16 num_panels].
 void PanelSums(const GemmCall& call, const std::byte* const* panels, int32_t num_panels,
                int32_t row, int32_t rows, float* c) {
   alignas(64) std::byte block[kRows * kBlockStride];
@@ -96,7 +99,7 @@ void Avx512Bf16Gemm(const GemmCall& call) {
   const int32_t most = swiglu ? kPanels / 2 : kPanels;
   for (int32_t first = call.n_begin / kPanelCols; first < end; first += most) {
     const int32_t count = end - first < most ? end - first : most;
-    const std::byte* panels[kPanels];  // for SwiGLU the gate's, then the up's
+    const std::byte* panels[kPanels];  // with SwiGLU first the gate's panels, then those of up
     for (int32_t p = 0; p < count; ++p) {
       panels[p] = call.w->panel(first + p);
       if (swiglu) panels[count + p] = call.w->panel(first + call.up_begin / kPanelCols + p);

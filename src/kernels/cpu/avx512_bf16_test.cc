@@ -1,4 +1,5 @@
-// The arithmetic of vdpbf16ps: the definition by hand, and the processor against it.
+// Tests the arithmetic of vdpbf16ps: the definition by cases computed by hand, and the processor by
+// the definition.
 
 #include <gtest/gtest.h>
 #include <immintrin.h>
@@ -21,7 +22,7 @@ using testing::RandomValues;
 using testing::Range;
 using testing::SameBits;
 
-// One row of w, by the reference.
+// The product of a with one row of w, by the reference.
 float Product(const std::vector<float>& a, const std::vector<float>& w) {
   float out = 0.0f;
   reference::Gemm(NumericClass::kBf16, {1, 1, static_cast<int32_t>(a.size())}, a.data(), w.data(),
@@ -33,7 +34,7 @@ TEST(Bf16ProductTest, AddsTheOddTermOfAPairFirstAndFlushesDenormals) {
   EXPECT_EQ(Product({0x1p30f, 1, -0x1p30f, 0}, {1, 1, 1, 1}), 0.0f);
   EXPECT_EQ(Product({1, 0x1p30f, 0, -0x1p30f}, {1, 1, 1, 1}), 0.0f);
   EXPECT_EQ(Product({-0x1p30f, 0x1p30f, 1, 0}, {1, 1, 1, 1}), 1.0f);
-  // The odd term first: 2^30 - 2^30 + 1. The even term first would lose the 1.
+  // The odd term comes first: 2^30 - 2^30 + 1. If the even term came first, the 1 would be lost.
   EXPECT_EQ(Product({0x1p30f, 0, 1, -0x1p30f}, {1, 1, 1, 1}), 1.0f);
   EXPECT_EQ(Product({0x1p30f, 0, -0x1p30f, 1}, {1, 1, 1, 1}), 0.0f);
   EXPECT_EQ(Product({0x1p-130f, 0}, {0x1p20f, 1}), 0.0f);  // a denormal operand
@@ -44,7 +45,7 @@ TEST(Bf16ProductTest, AddsTheOddTermOfAPairFirstAndFlushesDenormals) {
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bf16")
 
-// c[j] continues by the pairs a[j], b[j], in the mode of this control register.
+// Continues c[j] by the pair a[j], b[j], with `mode` as the control register.
 void RunInstruction(const Bf16* a, const Bf16* b, unsigned mode, float* c) {
   const unsigned former = _mm_getcsr();
   _mm_setcsr(mode);
@@ -57,8 +58,8 @@ void RunInstruction(const Bf16* a, const Bf16* b, unsigned mode, float* c) {
 
 #pragma GCC pop_options
 
-// Values of every exponent, of exponents at which results overflow or are denormal, and sums that
-// nearly cancel the first product.
+// Makes values of every exponent, values with exponents at which results overflow or are denormal,
+// and sums that nearly cancel the first product.
 class PairsOfEveryKind {
  public:
   void Next() {
@@ -84,7 +85,7 @@ class PairsOfEveryKind {
     return static_cast<uint32_t>(
         random_.Integer(std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
   }
-  // An exponent in [min, max], any sign and significand.
+  // A value with an exponent in [min, max] and any sign and significand.
   Bf16 Value(int32_t min, int32_t max) {
     const uint32_t bits = Bits();
     return Bf16{static_cast<uint16_t>((bits & 0x807f) | (random_.Integer(min, max) << 7))};
@@ -92,10 +93,12 @@ class PairsOfEveryKind {
   RandomValues random_;
 };
 
-// 1.6 million sums, under four control registers: the instruction reads none of it.
+// Computes 1.6 million sums under each of four modes of the control register, which the instruction
+// ignores.
 TEST(Bf16ProductTest, TheProcessorComputesTheDefinition) {
   if (!CpuHas(Isa::kAvx512Bf16)) GTEST_SKIP() << "needs AVX512-BF16";
-  // Round to nearest without and with flushing, towards zero, and down; all exceptions masked.
+  // The modes are round to nearest without and with flushing, towards zero, and down; all
+  // exceptions are masked.
   constexpr unsigned kModes[] = {0x1f80, 0x9fc0, 0x7f80, 0x3f80};
   PairsOfEveryKind pairs;
   for (int i = 0; i < 100'000; ++i) {

@@ -1,4 +1,5 @@
-// Products of int8 with AVX-512's instruction for them. avx512.cc explains the order of includes.
+// Products of int8 with AVX-512's instruction for int8 (VNNI). avx512.cc explains the order of
+// includes.
 
 // g++ 12 warns of deliberately undefined inputs inside its own intrinsics.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -11,15 +12,15 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")
 
 #include "kernels/cpu/vec_avx512.h"
-// The body comes after the vector.
+// These bodies must come after the vector type that they use.
 #include "kernels/cpu/gemm_blocks_body.h"
 #include "kernels/cpu/gemm_int8_body.h"
 
 namespace skein {
 namespace {
 
-// 16 sums of int8 products; the same contract as scalar::Sums. The instruction multiplies unsigned
-// by signed bytes. Adding 128 makes the row's bytes unsigned, and the sums start from -128 times
+// 16 sums of int8 products, with the contract of scalar::Sums. The instruction multiplies unsigned
+// by signed bytes. Therefore 128 is added to the row's bytes, and the sums start from -128 times
 // the sum of the column. Intermediate overflow wraps around and cancels.
 struct Sums {
   static constexpr bool kOffset = true;
@@ -36,8 +37,8 @@ struct Sums {
 
 inline Sums Dot(Sums sums, __m512i a, __m512i w) { return {_mm512_dpbusd_epi32(sums.v, a, w)}; }
 
-// The operations on quads of blocks; the same contract as scalar::Blocks. The weights are the
-// unsigned side, so signed ones have an offset of 128.
+// The operations on quads of blocks, with the contract of scalar::Blocks. The weights are the
+// unsigned operand, so 128 is added to signed weights.
 struct Blocks {
   static constexpr int32_t kSignedZero = 128;
 

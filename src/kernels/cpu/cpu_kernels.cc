@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// The emulation of the matrix unit runs on machines without the instruction, too.
+// The choice does not depend on AMX: tests emulate the matrix unit on machines without VNNI, too.
 auto BlocksOf512() { return CpuHasVnni() ? Avx512VnniGemmBlocks : Avx2Ops().gemm_blocks; }
 
 CpuOps OpsOf(Isa isa) {
@@ -198,7 +198,8 @@ class CpuKernels final : public Kernels {
   float LogSumExp(const float* x, float max, int32_t n) const override {
     SKEIN_CHECK(n >= 1 && std::isfinite(max));
     const ScopedFpMode fp_mode;
-    // In double, where the last bit of the library's log does not reach the result.
+    // The logarithm is computed in double: the last bit of the library's result, which may vary, is
+    // rounded away.
     return static_cast<float>(double{max} + std::log(double{ops_.sum_exp(x, max, n)}));
   }
 

@@ -6,8 +6,8 @@
 
 namespace skein {
 
-// The kernels of an instruction set, without a check that this machine has it: for tests, which may
-// emulate it. Other code calls MakeKernels.
+// The kernels of an instruction set, for tests, which may emulate the instruction set. Does not
+// check that this machine has it. Other code calls MakeKernels.
 std::unique_ptr<Kernels> MakeCpuKernels(Isa isa);
 
 }  // namespace skein

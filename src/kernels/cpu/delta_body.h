@@ -1,6 +1,6 @@
 #pragma once
 
-// The operations of linear attention with a state; see math_body.h for how this file is used.
+// The operations of linear attention with a state. math_body.h says how this file is used.
 
 #include "kernels/cpu/math_body.h"
 #include "kernels/cpu/rowwise_body.h"
@@ -46,7 +46,7 @@ void Conv(const ConvCall& call) {
   }
 }
 
-// Four sums, of the terms i, i + 4, ... each, hide the latency of an addition.
+// Four partial sums, each of every fourth term (i, i + 4, ...), hide the latency of an addition.
 template <class V>
 struct DeltaSums {
   V part[4];
@@ -59,7 +59,7 @@ struct DeltaSums {
   V Total() const { return (part[0] + part[1]) + (part[2] + part[3]); }
 };
 
-// One token: DeltaCall over 16 columns for each of the two halves.
+// Computes one token: DeltaCall for 16 columns in each of the two halves of kDeltaCols.
 template <class V>
 inline void DeltaToken(float* state, const float* q, const float* k, float* v, float decay,
                        float beta, int32_t k_dim) {

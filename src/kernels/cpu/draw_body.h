@@ -1,12 +1,12 @@
 #pragma once
 
-// The reductions that sampling needs over a row of logits; math_body.h says how this file is used.
+// The reductions over a row of logits that sampling needs. math_body.h says how this file is used.
 
 #include "kernels/cpu/rowwise_body.h"
 
 namespace skein {
 
-// Clears the lanes of `numbers` that hold a NaN or +inf.
+// Updates `max` with v. Clears the bits in `numbers` of the lanes in which v is NaN or +inf.
 template <class V>
 inline void TakeIn(V v, V* max, uint32_t* numbers) {
   *max = Max(v, *max);
@@ -21,7 +21,8 @@ Kernels::Largest FindLargest(const float* x, int32_t n, float* group_max) {
   int32_t best_group = 0;
   for (int32_t group = 0; group < n; group += kRowGroup) {
     const int32_t end = n - group < kRowGroup ? n : group + kRowGroup;
-    V a = lowest, b = lowest, c = lowest, d = lowest;  // four chains hide the latency of one
+    // Four chains hide the latency of one maximum.
+    V a = lowest, b = lowest, c = lowest, d = lowest;
     int32_t i = group;
     for (; i + 4 * kLanes <= end; i += 4 * kLanes) {
       TakeIn(V::Load(x + i), &a, &numbers);
@@ -30,7 +31,8 @@ Kernels::Largest FindLargest(const float* x, int32_t n, float* group_max) {
       TakeIn(V::Load(x + i + 3 * kLanes), &d, &numbers);
     }
     for (; i < end; i += kLanes) TakeIn(LoadOrLowest<V>(x, i, end), &a, &numbers);
-    // Adding +0 removes the sign of a zero, which would depend on the order of the loads.
+    // Adding +0 removes the sign of a zero. Otherwise the sign would depend on the order of the
+    // loads.
     const float max = Max(Max(a, b), Max(c, d)).Largest() + 0.0f;
     if (group_max != nullptr) group_max[group / kRowGroup] = max;
     if (max > result.max) {
@@ -74,7 +76,8 @@ void Weigh(const float* x, float max, float temperature, int32_t n, float* weigh
                       : WeighAt<V, true>(x, max, temperature, n, weights, group_sums);
 }
 
-// The elements i, i + 1, ..., at most 16 and below n, that are above the limit, or not below it.
+// A bit for each of the elements i, i + 1, ... (at most 16, below n), set if the element is above
+// the limit, or with kOrEqual not below it.
 template <class V, bool kOrEqual>
 inline uint32_t Above(const float* x, int32_t i, int32_t n, V limit) {
   const V v = LoadOrLowest<V>(x, i, n);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Register tiles of the BF16 class; math_body.h says how this file is used. It needs AVX512-BF16.
+// Register tiles of the BF16 class. math_body.h says how this file is used. Needs AVX512-BF16.
 
 #include <immintrin.h>
 
@@ -10,21 +10,22 @@
 
 namespace skein {
 
-inline constexpr int64_t kPairBytes = 64;  // of a bf16 panel: 16 columns of a pair of terms
+inline constexpr int64_t kPairBytes = 64;  // of a bf16 panel: one pair of terms for 16 columns
 inline constexpr int kMostTileRows = 14;
 inline constexpr int kMostTilePanels = 4;
 
-// The most panels of a tile of `rows` rows. Their sums, the panels and a pair of a row fit the 32
-// registers.
+// The most panels of a tile of `rows` rows: the sums, one pair of terms of each panel and one of a
+// row must fit the 32 registers.
 constexpr int MostPanels(int rows) { return rows <= 6 ? kMostTilePanels : rows <= 8 ? 3 : 2; }
 
 // Sums of R rows and P panels.
 template <int R, int P>
 using DotSums = __m512[R][P];
 
-// sums[r][p][j] continues by the pairs i = 0, 1, ..., num_pairs - 1 of row r and of column j of
-// panel p: the product of both odd terms, then that of both even terms. a: rows kStride bytes
-// apart. Unless it is null, fetches the lines that lie in `ahead` as those of `panels` lie there.
+// Adds the pairs i = 0, 1, ..., num_pairs - 1 of row r and of column j of panel p to sums[r][p][j]:
+// first the product of both odd terms, then that of both even terms. The rows of `a` are kStride
+// bytes apart. If `ahead` is not null, the cache lines at the panels' offsets in `ahead` are
+// prefetched.
 template <int64_t kStride, int R, int P>
 inline __attribute__((always_inline)) void AddPairs(const std::byte* a,
                                                     const std::byte* const* panels,
@@ -55,7 +56,7 @@ inline __attribute__((always_inline)) void AddPairs(const std::byte* a,
   }
 }
 
-// The sums at c, whose rows are ldc apart; zeros if `fresh`.
+// Loads the sums at c, whose rows are ldc apart; zeros if `fresh` is set.
 template <int R, int P>
 inline __attribute__((always_inline)) void LoadSums(const float* c, int64_t ldc, bool fresh,
                                                     DotSums<R, P>& sums) {
@@ -85,7 +86,8 @@ inline void WithConstant(int n, const Fn& fn) {
   if constexpr (kMost > 1) WithConstant<kMost - 1>(n, fn);
 }
 
-// The rows of each tile: as few tiles as possible, all about equally tall.
+// The number of rows of each tile, so that there are as few tiles as possible, all of about the
+// same height.
 inline int RowsPerDotTile(int rows) {
   const int tiles = (rows + kMostTileRows - 1) / kMostTileRows;
   return (rows + tiles - 1) / tiles;

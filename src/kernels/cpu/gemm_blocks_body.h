@@ -1,9 +1,9 @@
 #pragma once
 
-// Products of matrices of blocks with rows in int8; math_body.h says how this file is used. `B` has
-// the operations on quads, 4 elements of each of 16 columns (vec_*.h; scalar::Blocks describes
-// them). The integer sums of a block are exact, so their order does not matter; the f32 sums of a
-// column go through its blocks in order.
+// Products of matrices of blocks with rows in int8. math_body.h says how this file is used. `B` has
+// the operations on quads, which are 4 elements of each of 16 columns (vec_*.h; scalar::Blocks
+// describes them). The integer sums of a block are exact, so their order does not matter. The f32
+// sum of a column adds the column's blocks in order.
 
 #include "kernels/block_panel.h"
 #include "kernels/cpu/gemm_body.h"
@@ -12,11 +12,13 @@ namespace skein {
 
 inline constexpr int32_t kQuadsOfBlock = 8;
 inline constexpr int32_t kQuadBytes = 64;
-// Blocks of a panel that are unpacked at a time: their u are 4 KiB, their scales at most 1.5 KiB.
+// Blocks of a panel that are unpacked at a time. Their unpacked values u take 4 KiB, their scales
+// at most 1.5 KiB.
 inline constexpr int32_t kBlocksPerChunk = 8;
 
-// The u of a block, as the instruction set multiplies them. Each source has a Load of the block at
-// `p` [kBytes] and the bits that bound a product; 8: signed.
+// Each struct below unpacks the values u of a block for the products of the instruction set; a zero
+// point is subtracted later. Load reads the block at `p` [kBytes]. kBits is the number of bits of a
+// value; 8 means signed values.
 template <class B>
 struct FourBits {
   static constexpr int kBits = 4, kBytes = 256;
@@ -82,7 +84,7 @@ struct EightBits {
   }
 };
 
-// Quads that one of the above has written to memory.
+// Quads that were unpacked to memory by one of the structs above.
 template <class B, int kBitsOfSource>
 struct Unpacked {
   static constexpr int kBits = kBitsOfSource, kBytes = kQuadsOfBlock * kQuadBytes;
@@ -92,13 +94,15 @@ struct Unpacked {
   }
 };
 
-// Scales and minimums of a chunk's blocks, for 16 columns each.
+// The scales and minimums of the blocks of a chunk, for 16 columns each.
 struct ChunkScales {
-  alignas(64) float scales[kBlocksPerChunk][2][16];  // the second only where halves differ
+  // [1]: of a block's second half, if halves have scales of their own.
+  alignas(64) float scales[kBlocksPerChunk][2][16];
   alignas(64) float minimums[kBlocksPerChunk][16];
 };
 
-// The scales of blocks [first, first + count) of a panel; `first` begins a chunk.
+// Loads the scales of blocks [first, first + count) of a panel; `first` is the first block of a
+// chunk.
 template <class V>
 inline void LoadScales(BlockScales kind, const std::byte* panel, int32_t first, int32_t count,
                        ChunkScales* out) {
@@ -143,7 +147,7 @@ inline void LoadScales(BlockScales kind, const std::byte* panel, int32_t first, 
   }
 }
 
-// The rows of a tile, at their first block of the chunk.
+// The rows of a tile, from the first block of the chunk on.
 struct BlockRows {
   const int8_t* q;
   int64_t stride;  // of q, in elements
@@ -151,8 +155,8 @@ struct BlockRows {
   int64_t block_stride;
 };
 
-// c[r][j] continues through `count` blocks of column j; c has row stride 16. kHalves: scales of 16
-// elements. zero: what is subtracted from each u.
+// Adds `count` blocks of column j to c[r][j]; c has row stride 16. kHalves: each 16 elements have a
+// scale of their own. zero: the zero point, which is subtracted from each u.
 template <class V, class B, class Source, bool kHalves, bool kMinimum, int R>
 inline void BlockTile(const BlockRows& rows, const std::byte* values, const ChunkScales& scales,
                       int32_t count, int32_t zero, float* c) {
@@ -199,8 +203,9 @@ inline void BlockTileOfRows(int32_t num_rows, const BlockRows& rows, const std::
   }
 }
 
-// Sums of rows [row_begin, row_begin + num_rows) of one panel, to c [num_rows, 16]. A chunk of the
-// panel is unpacked once for all rows; a few rows take it from the panel itself.
+// Computes the sums of rows [row_begin, row_begin + num_rows) of one panel, to c [num_rows, 16]. A
+// chunk of the panel is unpacked to memory once for all rows. For only a few rows, the panel itself
+// is read each time.
 template <class V, class B, class Source, bool kHalves, bool kMinimum>
 inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPanel& panel,
                              int32_t row_begin, int32_t num_rows, float* c) {
@@ -273,7 +278,7 @@ inline void BlockPanelSums(const GemmCall& call, int32_t index, int32_t row_begi
 
 template <class V, class B>
 void GemmBlocks(const GemmCall& call) {
-  constexpr int32_t kMaxRows = 96;  // whose sums wait on the stack
+  constexpr int32_t kMaxRows = 96;  // rows whose sums are kept on the stack
   alignas(64) float c[kMaxRows * 16];
   alignas(64) float up[kMaxRows * 16];
   const bool swiglu = call.up_begin > 0;

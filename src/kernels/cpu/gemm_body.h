@@ -1,21 +1,21 @@
 #pragma once
 
-// Products of the FMA class; see math_body.h for how this file is used.
+// Products of the FMA class. math_body.h says how this file is used.
 
 #include "kernels/cpu/math_body.h"
 #include "kernels/cpu/ops.h"
 
 namespace skein {
 
-// The bytes of a panel for each of its k terms.
+// The size in bytes of each of a panel's k terms.
 template <bool kBf16>
 inline constexpr int64_t kTermBytes = 16 * (kBf16 ? 2 : 4);
 
-// One register tile: c[r][16 p + j] continues as fma(a[r][i], panel p's column j at i, c) for i =
+// One register tile: continues c[r][16 p + j] by fma(a[r][i], panel p's column j at i, c) for i =
 // 0, 1, ..., k - 1. a: [R, k] f32 with row stride lda; c: [R, 16 P] with row stride ldc. kBf16: the
-// panels hold pairs of bf16, else f32 (PackedWeight's order). With several rows, `ahead` is the
-// memory that is read next: `ahead_step` bytes of it are fetched for every 64 bytes of a panel. A
-// single row streams, and fetches ahead in its own panels.
+// panels hold pairs of bf16, otherwise f32 (in PackedWeight's order). With several rows, `ahead` is
+// the memory that is read next: `ahead_step` bytes of it are prefetched for every 64 bytes of a
+// panel. With a single row, the tile prefetches from its own panels.
 template <class V, bool kBf16, int R, int P>
 inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, int32_t k, float* c,
                  int64_t ldc, const std::byte* ahead, int64_t ahead_step) {
@@ -25,7 +25,7 @@ inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, in
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) acc[r][p] = V::Load(c + r * ldc + 16 * p);
   }
-  // Covers the latency of memory where a single row streams the weights.
+  // Covers the latency of memory while a single row streams the weights.
   constexpr int64_t kPrefetchBytes = 2048;
   constexpr int64_t kStepBytes = 64;  // 16 columns of one f32, or of one pair of bf16
   int32_t i = 0;
@@ -55,7 +55,8 @@ inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, in
       }
     }
   }
-  for (; i < k; ++i, offset += kStepBytes, ahead += ahead_step) {  // bf16: a last pair's even half
+  // With bf16: the even half of a last pair.
+  for (; i < k; ++i, offset += kStepBytes, ahead += ahead_step) {
     V w[P];
     if constexpr (R > 1) V::Prefetch(ahead);
 #pragma GCC unroll 8
@@ -94,16 +95,17 @@ inline void TileOfRows(int rows, const float* a, int64_t lda, const std::byte* c
   }
 }
 
-// The rows of each register tile, so that the number of tiles stays minimal and all are about
-// equally tall: a tile of few rows waits for the latency of its sums.
+// The number of rows of each register tile, so that there are as few tiles as possible, all of
+// about the same height. A tile of few rows would wait for the latency of its sums.
 template <class V>
 inline int RowsPerTile(int rows) {
   const int tiles = (rows + V::kTileRows - 1) / V::kTileRows;
   return (rows + tiles - 1) / tiles;
 }
 
-// The P panels at `panels` over any number of rows; see Tile. `next` is read after them. Every tile
-// fetches an equal part of it, so that the load on memory is even.
+// Computes the P panels at `panels` for any number of rows (see Tile). The memory at `next` is read
+// after the panels. Every tile prefetches an equal part of that memory, so that the load on memory
+// is even.
 template <class V, bool kBf16, int P>
 inline void TilesOfRows(int rows, const float* a, int64_t lda, const std::byte* const* panels,
                         int32_t k, float* c, int64_t ldc, const std::byte* next) {
@@ -116,7 +118,7 @@ inline void TilesOfRows(int rows, const float* a, int64_t lda, const std::byte* 
   }
 }
 
-// Any number of adjacent panels and of rows; see Tile.
+// Computes any number of panels for any number of rows (see Tile).
 template <class V, bool kBf16>
 inline void TilesOfPanels(int rows, const float* a, int64_t lda, const std::byte* const* panels,
                           int num_panels, int32_t k, float* c, int64_t ldc) {
@@ -126,7 +128,7 @@ inline void TilesOfPanels(int rows, const float* a, int64_t lda, const std::byte
       Tile<V, kBf16, 1, V::kStreamPanels>(a, lda, panels + p, k, c + 16 * p, ldc, panels[p], 0);
     }
   }
-  // After the last panel: the first panel's next block of k, if there is one.
+  // After the last panel, the next memory is the first panel's next block of k, if there is one.
   const auto next = [&](int panel) {
     return panel < num_panels ? panels[panel] : panels[0] + k * kTermBytes<kBf16>;
   };
@@ -150,7 +152,8 @@ inline void WidenRows(const uint16_t* a, int64_t lda, int rows, int32_t k, float
   }
 }
 
-// Turns sums of int8 products c [rows, 16] of one panel into f32 with their scales, in place.
+// Turns sums of int8 products c [rows, 16] of one panel into f32, in place, by the scales of rows
+// and columns.
 template <class V>
 inline void ScaleSums(const GemmCall& call, float* c, int64_t ldc, int32_t row_begin, int32_t rows,
                       int32_t column) {
@@ -160,8 +163,8 @@ inline void ScaleSums(const GemmCall& call, float* c, int64_t ldc, int32_t row_b
   }
 }
 
-// Writes the call's results from finished sums c [rows, 16] of one panel. If the call is gated, up
-// [rows, 16] holds the sums of its partner. Both have row stride ldc.
+// Writes the call's results from the finished sums c [rows, 16] of one panel. If the call is gated,
+// `up` [rows, 16] holds the sums of the panel's up part. Both have row stride ldc.
 template <class V>
 inline void FinishPanel(const GemmCall& call, const float* c, const float* up, int64_t ldc,
                         int32_t row_begin, int32_t rows, int32_t column) {
@@ -193,15 +196,16 @@ inline void FinishPanel(const GemmCall& call, const float* c, const float* up, i
   }
 }
 
-inline constexpr int32_t kRowsPerChunk = 24;  // rows whose sums wait on the stack
+inline constexpr int32_t kRowsPerChunk = 24;  // rows whose sums are kept on the stack
 inline constexpr int32_t kPanelsPerGroup = 8;
-// Elements of a block of a in the first-level cache, where bf16 is widened.
+// The number of elements of `a` that are widened to f32 at a time, so that they stay in the
+// first-level cache.
 inline constexpr int32_t kBlockElements = 4096;
 
-// Sums of rows [row_begin, row_begin + rows), at most kRowsPerChunk, over these panels, at most
-// kPanelsPerGroup, to c [rows, 16 num_panels]. The loop over blocks of k is outside the loops over
-// panels and rows. So rows are widened once for all panels, and a panel's part of a block stays in
-// the first-level cache. c is spilled between blocks, exactly.
+// Computes the sums of rows [row_begin, row_begin + rows), at most kRowsPerChunk rows, over at most
+// kPanelsPerGroup panels, to c [rows, 16 num_panels]. The loop over blocks of k is outside the
+// loops over panels and rows. So rows are widened once for all panels, and a panel's part of a
+// block stays in the first-level cache. Between blocks, c is stored in memory, which is exact.
 template <class V, bool kBf16>
 inline void PanelSums(const GemmCall& call, const std::byte* const* panels, int num_panels,
                       int32_t row_begin, int32_t rows, float* c) {
@@ -234,7 +238,8 @@ void Gemm(const GemmCall& call) {
   const int32_t most = swiglu ? kPanelsPerGroup / 2 : kPanelsPerGroup;
   for (int32_t first = call.n_begin / 16; first < end; first += most) {
     const int32_t count = end - first < most ? end - first : most;
-    const std::byte* panels[kPanelsPerGroup];  // for SwiGLU the gate's, then the up's
+    // With SwiGLU first the gate's panels, then those of up.
+    const std::byte* panels[kPanelsPerGroup];
     for (int32_t p = 0; p < count; ++p) {
       panels[p] = call.w->panel(first + p);
       if (swiglu) panels[count + p] = call.w->panel(first + call.up_begin / 16 + p);

@@ -1,13 +1,13 @@
 #pragma once
 
-// Products of int8 on vectors; math_body.h says how this file is used. `S` holds 16 sums of int32
+// Products of int8 on vectors. math_body.h says how this file is used. `S` holds 16 int32 sums
 // (vec_*.h). The sums are exact, so their order does not matter.
 
 #include "kernels/cpu/gemm_body.h"
 
 namespace skein {
 
-// Loads the n <= 4 int8 at p, padded with zeros.
+// Loads the n <= 4 int8 values at p, padded with zeros.
 template <class S>
 inline int32_t LoadQuad(const int8_t* p, int n) {
   int32_t quad = 0;
@@ -33,8 +33,8 @@ inline void Int8Step(const int8_t* a, int64_t lda, int n, const std::byte* const
   }
 }
 
-// c[r][16 p + j] += the sum over i < k of a[r][i] times panel p's column j at i. c has row stride
-// 16 P.
+// Adds the sum over i < k of a[r][i] times panel p's column j at i to c[r][16 p + j]. c has row
+// stride 16 P.
 template <class S, int R, int P>
 inline void Int8Tile(const int8_t* a, int64_t lda, const std::byte* const* panels, int32_t k,
                      int32_t* c) {
@@ -62,9 +62,9 @@ inline void Int8TileOfRows(int rows, const int8_t* a, int64_t lda, const std::by
   if constexpr (R > 1) Int8TileOfRows<S, R - 1, P>(rows, a, lda, panels, k, c);
 }
 
-// Scaled sums of rows [row_begin, row_begin + rows) and the P panels from panel `first` on, to c
-// [rows, 16 P]. The loop over blocks of k is outside the loop over rows, so the panels' part of a
-// block stays in the first-level cache.
+// Computes scaled sums of rows [row_begin, row_begin + rows) and of the P panels from panel `first`
+// on, to c [rows, 16 P]. The loop over blocks of k is outside the loop over rows, so that the
+// panels' part of a block stays in the first-level cache.
 template <class V, class S, int kMaxRows, int P>
 inline void Int8PanelSums(const GemmCall& call, int32_t first, int32_t row_begin, int32_t rows,
                           float* c) {
@@ -93,7 +93,7 @@ inline void Int8PanelSums(const GemmCall& call, int32_t first, int32_t row_begin
   }
 }
 
-// Columns of P panels from panel `first` on, all rows.
+// Computes the columns of P panels, from panel `first` on, for all rows.
 template <class V, class S, int kMaxRows, int P>
 inline void Int8PanelGroup(const GemmCall& call, int32_t first) {
   alignas(64) float c[kRowsPerChunk * 16 * P];

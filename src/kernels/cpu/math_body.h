@@ -1,8 +1,9 @@
 #pragma once
 
-// Bodies of the kernels, written once over a vector `V` of 16 f32 lanes (vec_*.h). The translation
-// unit of each instruction set includes them after its target pragma, which compiles them for that
-// set. V keeps their names apart. docs/numerics.md defines every rounding.
+// Bodies of the kernels, written once for a vector type `V` of 16 f32 lanes (vec_*.h). The
+// translation unit of each instruction set includes these files after its target pragma, and so
+// compiles them for that set. The parameter V keeps the names of different sets apart.
+// docs/numerics.md defines every rounding.
 
 #include <cstdint>
 
@@ -11,14 +12,14 @@
 
 namespace skein {
 
-// Per lane; b where either is NaN.
+// The maximum of each lane; b where a or b is NaN.
 template <class V>
 inline V Max(V a, V b) {
   return IfGreater(a, b, a, b);
 }
 
-// e^r for |r| <= ln(2) / 2: 1 + r + r^2 q(r), with the least maximal relative error on the interval
-// (4e-9).
+// e^r for |r| <= ln(2) / 2: 1 + r + r^2 q(r), where q has the smallest possible maximal relative
+// error on the interval (4e-9).
 template <class V>
 inline V ExpPolynomial(V r) {
   V q = V::Set(0x1.6a2430p-10f);
@@ -33,12 +34,12 @@ inline V ExpPolynomial(V r) {
 // e^x. Results below the smallest normal number are 0.
 template <class V>
 inline V Exp(V x) {
-  // 2^n * e^r with n = round(x / ln 2), |r| <= ln(2) / 2. Adding 1.5 * 2^23 rounds to an integer in
-  // the low bits of the sum.
+  // e^x = 2^n * e^r with n = round(x / ln 2) and |r| <= ln(2) / 2. Adding 1.5 * 2^23 rounds to an
+  // integer in the low bits of the sum.
   const V magic = V::Set(0x1.8p23f);
   const V shifted = Fma(x, V::Set(0x1.715476p+0f), magic);
   const V n = shifted - magic;
-  V r = Fma(n, V::Set(-0x1.62e4p-1f), x);  // ln 2 in two parts; n times the short one is exact
+  V r = Fma(n, V::Set(-0x1.62e4p-1f), x);  // ln 2 in two parts; n times the shorter part is exact
   r = Fma(n, V::Set(-0x1.7f7d1cp-20f), r);
   V y = AddExponent(ExpPolynomial(r), shifted);
   y = IfGreater(V::Set(-0x1.5d589ep+6f), x, V::Set(0.0f), y);
@@ -77,7 +78,7 @@ inline V GeluTanh(V x) {
   return x / (V::Set(1.0f) + Exp(cubic * V::Set(-0x1.988454p+0f)));  // 2 sqrt(2 / pi)
 }
 
-// The absolute error is below 2e-7.
+// tanh(x) with an absolute error below 2e-7.
 template <class V>
 inline V Tanh(V x) {
   const V one = V::Set(1.0f);
@@ -103,7 +104,7 @@ inline V Activated(Activation activation, V x) {
   return x;
 }
 
-// Loads the first n <= 16 elements at `index` of an array of either type.
+// Stores the first n <= 16 lanes at `index` of an array of type f32 or bf16.
 template <class V>
 inline void StoreAs(V v, void* out, DType dtype, int64_t index, int n) {
   if (dtype == DType::kF32) {

@@ -7,12 +7,12 @@
 
 namespace skein {
 
-// AttentionCall as plain pointers; checked, with head_dim <= kMaxHeadDim.
+// AttentionCall as plain pointers. It has been checked, and head_dim <= kMaxHeadDim.
 struct AttentionArgs {
   const AttentionRow* rows = nullptr;
   int32_t num_rows = 0;
   const std::byte* kv = nullptr;
-  const std::byte* own_kv = nullptr;  // for blocks from num_blocks on
+  const std::byte* own_kv = nullptr;  // for block ids from num_blocks on
   int32_t num_blocks = 0;
   size_t block_bytes = 0;  // from one block to the next
   size_t k_bytes = 0;      // from a block's K to its V
@@ -23,8 +23,8 @@ struct AttentionArgs {
 };
 
 // The operations of one instruction set as plain functions. The caller (CpuKernels) checks the
-// arguments. Only plain data crosses into the translation units that are compiled for an
-// instruction set, so no inline function of a library is compiled for it.
+// arguments. Only plain data is passed to the translation units that are compiled for an
+// instruction set, so that no inline function of a library is compiled for it.
 struct CpuOps {
   void (*gemm_f32)(const GemmCall& call);
   void (*gemm_bf16)(const GemmCall& call);
@@ -45,7 +45,7 @@ struct CpuOps {
   void (*convert)(const float* x, int32_t n, void* out, DType out_dtype);
   float (*quantize)(const void* x, DType dtype, int32_t n, int8_t* out);
   void (*quantize_blocks)(const void* x, DType dtype, int32_t n, int8_t* out, RowBlock* blocks);
-  // The argument of LogSumExp's logarithm: sum(exp(x - max)).
+  // The sum whose logarithm LogSumExp needs: sum(exp(x - max)).
   float (*sum_exp)(const float* x, float max, int32_t n);
   void (*exp_shifted)(const float* x, float shift, int32_t n, float* out);
   Kernels::Largest (*find_largest)(const float* x, int32_t n, float* group_max);
@@ -64,7 +64,8 @@ void Avx512Bf16Gemm(const GemmCall& call);
 void Avx512Bf16Attention(const AttentionArgs& args);
 void Avx512VnniGemm(const GemmCall& call);
 void Avx512VnniGemmBlocks(const GemmCall& call);
-// Avx512Ops, without gemm_blocks, with gemm_bf16, gemm_int8 and attention_bf16 on the matrix unit.
+// Avx512Ops without gemm_blocks, and with gemm_bf16, gemm_int8 and attention_bf16 on the matrix
+// unit.
 CpuOps AmxOps();
 void AmxAttention(const AttentionArgs& args);  // of bf16
 

@@ -9,7 +9,7 @@
 
 namespace skein {
 
-// All operations over the vector V, without gemm_int8 and gemm_blocks.
+// All operations for the vector type V, except gemm_int8 and gemm_blocks.
 template <class V>
 inline constexpr CpuOps kOpsOf = {
     .gemm_f32 = Gemm<V, false>,

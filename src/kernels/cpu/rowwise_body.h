@@ -1,6 +1,6 @@
 #pragma once
 
-// Operations on one row; see math_body.h for how this file is used.
+// Operations on one row. math_body.h says how this file is used.
 
 #include "kernels/cpu/math_body.h"
 #include "kernels/cpu/ops.h"
@@ -41,7 +41,7 @@ void RmsNorm(const float* x, const float* weight, float eps, int32_t n, void* ou
   }
 }
 
-// Replaces lanes that hold no element of the row by `fill`.
+// Loads the first n elements. Lanes without an element get the value `fill`.
 template <class V>
 inline V LoadFirstOr(const float* p, int n, float fill) {
   float padded[kLanes];
@@ -49,7 +49,7 @@ inline V LoadFirstOr(const float* p, int n, float fill) {
   return V::Load(padded);
 }
 
-// Loads elements i, i + 1, ..., at most 16 and below n. Lanes without an element are -inf.
+// Loads the elements i, i + 1, ... (at most 16, below n). Lanes without an element are -inf.
 template <class V>
 inline V LoadOrLowest(const float* x, int32_t i, int32_t n) {
   return i + kLanes <= n ? V::Load(x + i) : LoadFirstOr<V>(x + i, n - i, -__builtin_inff());
@@ -66,7 +66,7 @@ void LayerNorm(const float* x, const float* weight, const float* bias, float eps
   const V center = V::Set(mean);
   V squares = V::Set(0.0f);
   for (int32_t i = 0; i < n; i += kLanes) {
-    // Lanes without an element hold the mean, which adds +0.
+    // Lanes without an element hold the mean, so that they add +0.
     const V v = i + kLanes <= n ? V::Load(x + i) : LoadFirstOr<V>(x + i, n - i, mean);
     squares = Fma(v - center, v - center, squares);
   }
@@ -88,7 +88,7 @@ void Activate(Activation activation, const float* x, int32_t n, void* out, DType
   }
 }
 
-// Rotates n <= 16 pairs from i on of the head at `offset`.
+// Rotates n <= 16 pairs, from pair i on, of the head at `offset`.
 template <class V, class LoadFn>
 inline void RotatePairs(const RotateCall& call, V scale, int64_t offset, int32_t half, int32_t i,
                         int n, LoadFn load) {
@@ -152,7 +152,7 @@ void Convert(const float* x, int32_t n, void* out, DType out_dtype) {
   }
 }
 
-// Loads elements i, i + 1, ..., at most 16 and below n.
+// Loads the elements i, i + 1, ... (at most 16, below n).
 template <class V>
 inline V LoadAs(const void* x, DType dtype, int32_t i, int32_t n) {
   const int count = n - i < kLanes ? n - i : kLanes;
@@ -170,7 +170,7 @@ float Quantize(const void* x, DType dtype, int32_t n, int8_t* out) {
   const V inverse = V::Set(scale.inverse);
   for (int32_t i = 0; i < n; i += kLanes) {
     const int count = n - i < kLanes ? n - i : kLanes;
-    // A scale without an inverse makes zeros of any row.
+    // If the scale has no inverse, all results are zeros.
     const V q = scale.inverse == 0.0f ? inverse : LoadAs<V>(x, dtype, i, n) * inverse;
     q.StoreInt8First(out + i, count);
   }
@@ -184,7 +184,7 @@ void QuantizeBlocks(const void* x, DType dtype, int32_t n, int8_t* out, RowBlock
     const V largest = MaxMagnitude(MaxMagnitude(V::Set(0.0f), low), high);
     const Int8Scale scale = Int8ScaleOf(largest.LargestMagnitude());
     const V inverse = V::Set(scale.inverse);
-    const bool zeros = scale.inverse == 0.0f;  // of any row
+    const bool zeros = scale.inverse == 0.0f;  // whatever the row holds
     (zeros ? inverse : low * inverse).StoreInt8First(out, kLanes);
     (zeros ? inverse : high * inverse).StoreInt8First(out + kLanes, kLanes);
     int32_t low_sum = 0, high_sum = 0;
@@ -207,7 +207,7 @@ void ExpShifted(const float* x, float shift, int32_t n, float* out) {
 
 template <class V>
 float SumExp(const float* x, float max, int32_t n) {
-  // Elements of a partial sum: partial sums keep the error small in long rows.
+  // The number of elements of a partial sum. Partial sums keep the error of long rows small.
   constexpr int32_t kBlock = 2048;
   const V zero = V::Set(0.0f);
   const V shift = V::Set(max);

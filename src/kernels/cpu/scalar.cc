@@ -1,6 +1,6 @@
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/vec_scalar.h"
-// The body comes after the vector.
+// These bodies must come after the vector type that they use.
 #include "kernels/cpu/gemm_blocks_body.h"
 #include "kernels/cpu/gemm_int8_body.h"
 #include "kernels/cpu/ops_body.h"

@@ -7,7 +7,7 @@
 
 namespace skein::avx2 {
 
-// 16 f32 lanes in two registers. The same contract as scalar::Vec, bit for bit.
+// 16 f32 lanes in two registers, with the contract of scalar::Vec, bit for bit.
 struct Vec {
   static constexpr int kTileRows = 4;
   static constexpr int kTilePanels = 1;
@@ -30,7 +30,8 @@ struct Vec {
     _mm256_storeu_ps(p + 8, hi);
   }
   void StoreFirst(float* p, int n) const {
-    if (n >= 16) return Store(p);  // some processors take twelve times as long with a mask
+    // Some processors take twelve times as long for a store with a mask.
+    if (n >= 16) return Store(p);
     _mm256_maskstore_ps(p, First(n), lo);
     _mm256_maskstore_ps(p + 8, First(n - 8), hi);
   }
@@ -42,7 +43,8 @@ struct Vec {
     return Widen(padded);
   }
   void StoreBf16First(uint16_t* p, int n) const {
-    // Packing works within 128-bit halves; the permutation restores the order of the quarters.
+    // The pack instruction works within 128-bit halves; the permutation restores the order of the
+    // quarters.
     const __m256i packed = _mm256_permute4x64_epi64(
         _mm256_packus_epi32(_mm256_srli_epi32(Rounded(lo), 16), _mm256_srli_epi32(Rounded(hi), 16)),
         0xd8);
@@ -100,7 +102,8 @@ struct Vec {
     return {_mm256_cvtepi32_ps(LoadBits(ints)), _mm256_cvtepi32_ps(LoadBits(ints + 32))};
   }
   void StoreInt8First(int8_t* p, int n) const {
-    // Packing works within 128-bit halves; the permutation restores the order of the quarters.
+    // The pack instruction works within 128-bit halves; the permutation restores the order of the
+    // quarters.
     const __m256i words = _mm256_permute4x64_epi64(
         _mm256_packs_epi32(_mm256_cvtps_epi32(lo), _mm256_cvtps_epi32(hi)), 0xd8);
     const __m128i bytes =
@@ -118,7 +121,7 @@ struct Vec {
     return largest;
   }
 
-  // Only the operators below use this.
+  // Used only by the operators below.
   static __m256i First(int n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   }
@@ -135,7 +138,7 @@ struct Vec {
         _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm256_castsi256_si128(bits)), 16),
         _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm256_extracti128_si256(bits, 1)), 16));
   }
-  // The rounded bf16 in the upper half of each lane; the lower half is undefined.
+  // The rounded bf16 is in the upper half of each lane; the lower half is undefined.
   static __m256i Rounded(__m256 x) {
     const __m256i bits = Bits(x);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -167,8 +170,8 @@ struct Vec::Doubles {
   }
 };
 
-// These are no friends inside the class: g++ 12 would compile those for the baseline, despite the
-// pragma.
+// These operators are not friends inside the class: g++ 12 would compile friends for the baseline,
+// despite the pragma.
 inline Vec operator+(Vec a, Vec b) {
   return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
 }
@@ -181,8 +184,8 @@ inline Vec operator*(Vec a, Vec b) {
 inline Vec operator/(Vec a, Vec b) {
   return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
 }
-// Keeps the sum in its register. For the intrinsic, g++ 12 moves the sums of a register tile
-// between registers and the stack, which costs a sixth of a product's speed.
+// Written as assembly to keep the sum in its register. With the intrinsic, g++ 12 moves the sums of
+// a register tile between registers and the stack, which costs a sixth of a product's speed.
 inline Vec Fma(Vec a, Vec b, Vec c) {
   asm("vfmadd231ps %2, %1, %0" : "+x"(c.lo) : "x"(a.lo), "x"(b.lo));
   asm("vfmadd231ps %2, %1, %0" : "+x"(c.hi) : "x"(a.hi), "x"(b.hi));
@@ -207,7 +210,7 @@ inline Vec AddExponent(Vec p, Vec n) {
                        _mm256_add_epi32(Vec::Bits(p.hi), _mm256_slli_epi32(Vec::Bits(n.hi), 23)));
 }
 
-// 16 sums of int8 products; the same contract as scalar::Sums.
+// 16 sums of int8 products, with the contract of scalar::Sums.
 struct Sums {
   static constexpr bool kOffset = false;
 
@@ -229,7 +232,7 @@ struct Sums {
   }
 };
 
-// The sum of two products of magnitudes up to 127 fits 16 bits, so nothing saturates.
+// The sum of two products of magnitudes up to 127 fits 16 bits, so that nothing saturates.
 inline __m256i Dot8(__m256i sums, __m256i a, __m256i w, __m256i magnitude) {
   const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(a, w));
   return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
@@ -238,7 +241,7 @@ inline Sums Dot(Sums sums, __m256i a, const Sums::Quads& w) {
   return {Dot8(sums.lo, a, w.lo, w.lo_magnitude), Dot8(sums.hi, a, w.hi, w.hi_magnitude)};
 }
 
-// The operations on quads of blocks; the same contract as scalar::Blocks.
+// The operations on quads of blocks, with the contract of scalar::Blocks.
 struct Blocks {
   static constexpr int32_t kSignedZero = 0;
 
@@ -277,7 +280,8 @@ struct Blocks {
     const __m256i offset = _mm256_set1_epi8(int8_t(-128));
     return {_mm256_xor_si256(quads.lo, offset), _mm256_xor_si256(quads.hi, offset)};
   }
-  // Sums of two products are 16 bits wide: so many quads are added before they are widened as fit.
+  // Sums of two products are 16 bits wide. As many quads as fit into 16 bits are added before the
+  // sums are widened.
   template <int kBits, int kCount>
   static Vec Dot(const Quads* w, const int8_t* q, int32_t start) {
     constexpr int kFitting = kBits == 4 ? 8 : kBits == 5 ? 4 : kBits == 6 ? 2 : 1;
@@ -300,7 +304,8 @@ struct Blocks {
     }
     return {_mm256_cvtepi32_ps(lo), _mm256_cvtepi32_ps(hi)};
   }
-  // The instruction multiplies unsigned by signed bytes. Signed ones give their sign to the row.
+  // The instruction multiplies unsigned by signed bytes. For signed weights, their sign is moved to
+  // the row's bytes.
   template <int kBits>
   static __m256i Pairs(__m256i w, __m256i row) {
     if constexpr (kBits < 8) return _mm256_maddubs_epi16(w, row);

@@ -7,7 +7,7 @@
 
 namespace skein::avx512 {
 
-// 16 f32 lanes in one register. The same contract as scalar::Vec, bit for bit.
+// 16 f32 lanes in one register, with the contract of scalar::Vec, bit for bit.
 struct Vec {
   static constexpr int kTileRows = 6;
   static constexpr int kTilePanels = 4;
@@ -84,10 +84,10 @@ struct Vec {
     return largest;
   }
 
-  // Only the operators below use this.
+  // Used only by the operators below.
   static Vec FromBits(__m512i bits) { return {_mm512_castsi512_ps(bits)}; }
   __m512i Bits() const { return _mm512_castps_si512(v); }
-  // The rounded bf16 in the upper half of each lane; the lower half is undefined.
+  // The rounded bf16 is in the upper half of each lane; the lower half is undefined.
   __m512i Rounded() const {
     const __m512i bits = Bits();
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
@@ -115,8 +115,8 @@ struct Vec::Doubles {
   }
 };
 
-// These are no friends inside the class: g++ 12 would compile those for the baseline, despite the
-// pragma.
+// These operators are not friends inside the class: g++ 12 would compile friends for the baseline,
+// despite the pragma.
 inline Vec operator+(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
 inline Vec operator-(Vec a, Vec b) { return {_mm512_sub_ps(a.v, b.v)}; }
 inline Vec operator*(Vec a, Vec b) { return {_mm512_mul_ps(a.v, b.v)}; }

@@ -9,13 +9,14 @@
 
 namespace skein::scalar {
 
-// 16 f32 lanes in portable code: the vector for machines without one.
+// 16 f32 lanes in portable code, for machines without a vector unit that we support.
 struct Vec {
   static constexpr int kTileRows = 2;  // rows and panels of a register tile
   static constexpr int kTilePanels = 1;
-  static constexpr int kStreamPanels = 1;  // panels in flight for a single row
+  static constexpr int kStreamPanels = 1;  // panels read at the same time for a single row
   static constexpr int kBlockRows = 2;     // rows of a register tile of blocks
-  static constexpr int kDirectRows = 1;    // the most rows that do not unpack blocks to memory
+  // The most rows for which blocks are not unpacked to memory.
+  static constexpr int kDirectRows = 1;
 
   struct Doubles;
 
@@ -27,7 +28,7 @@ struct Vec {
     return v;
   }
   static Vec Load(const float* p) { return LoadFirst(p, 16); }
-  // Lanes from n on are +0 and not read.
+  // Loads n lanes from p. Lanes from n on are +0, and their memory is not read.
   static Vec LoadFirst(const float* p, int n) {
     Vec v = Set(0.0f);
     std::memcpy(v.lane, p, sizeof(float) * n);
@@ -36,7 +37,8 @@ struct Vec {
   void Store(float* p) const { StoreFirst(p, 16); }
   void StoreFirst(float* p, int n) const { std::memcpy(p, lane, sizeof(float) * n); }
 
-  // bf16 as bits. Widening is exact; narrowing rounds to nearest even and keeps a NaN a NaN.
+  // Loads bf16, which are given as bits. Widening is exact; narrowing rounds to nearest even and
+  // keeps a NaN a NaN.
   static Vec LoadBf16First(const uint16_t* p, int n) {
     Vec v = Set(0.0f);
     for (int i = 0; i < n; ++i) v.lane[i] = FromBits(uint32_t{p[i]} << 16);
@@ -50,7 +52,7 @@ struct Vec {
           static_cast<uint16_t>((nan ? bits | 0x400000u : bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
     }
   }
-  // The first, or the second, of each of 16 pairs of bf16.
+  // The first (LoadEven) or second (LoadOdd) element of each of 16 pairs of bf16.
   static Vec LoadEven(const std::byte* p) {
     Vec v;
     for (int i = 0; i < 16; ++i) v.lane[i] = FromBits(LoadPair(p, i) << 16);
@@ -61,7 +63,7 @@ struct Vec {
     for (int i = 0; i < 16; ++i) v.lane[i] = FromBits(LoadPair(p, i) & 0xffff0000u);
     return v;
   }
-  // 16 f16, or 16 integers of a byte each, exactly.
+  // Loads 16 f16, or 16 integers of one byte each, exactly.
   static Vec LoadHalves(const std::byte* p) {
     Vec v;
     for (int i = 0; i < 16; ++i) {
@@ -83,7 +85,7 @@ struct Vec {
   }
   static void Prefetch(const std::byte* p) { __builtin_prefetch(p); }
 
-  // ((l0 + l8) + (l4 + l12)) + ...: halves are added until one lane is left.
+  // The sum ((l0 + l8) + (l4 + l12)) + ...: halves are added until one lane is left.
   float Sum() const {
     Vec v = *this;
     for (int half = 8; half >= 1; half /= 2) {
@@ -103,7 +105,7 @@ struct Vec {
     return LoadBf16First(bits, 16);
   }
 
-  // 16 int32, each rounded.
+  // Loads 16 int32, each rounded to f32.
   static Vec LoadInts(const void* p) {
     int32_t ints[16];
     std::memcpy(ints, p, sizeof(ints));
@@ -111,18 +113,18 @@ struct Vec {
     for (int i = 0; i < 16; ++i) v.lane[i] = static_cast<float>(ints[i]);
     return v;
   }
-  // Lanes of magnitude at most 127, rounded to integers, ties to even.
+  // Stores lanes of magnitude at most 127, rounded to integers, ties to even.
   void StoreInt8First(int8_t* p, int n) const {
     for (int i = 0; i < n; ++i) p[i] = static_cast<int8_t>(__builtin_nearbyintf(lane[i]));
   }
-  // The bits of the largest magnitude; a NaN has larger bits than any number.
+  // The bits of the largest magnitude. A NaN has larger bits than any number.
   uint32_t LargestMagnitude() const {
     uint32_t largest = 0;
     for (float e : lane) largest = ToBits(e) > largest ? ToBits(e) : largest;
     return largest;
   }
 
-  // Only the operators below use this.
+  // Used only by the operators below.
   static uint32_t ToBits(float x) {
     uint32_t bits;
     std::memcpy(&bits, &x, 4);
@@ -152,7 +154,7 @@ struct Vec::Doubles {
   void Add(const Vec& v) {
     for (int i = 0; i < 16; ++i) lane[i] += double{v.lane[i]};
   }
-  // Adds by halves, as Vec::Sum does.
+  // Adds halves until one lane is left, as Vec::Sum does.
   double Sum() const {
     Doubles sums = *this;
     for (int half = 8; half >= 1; half /= 2) {
@@ -178,9 +180,9 @@ inline Vec operator/(Vec a, const Vec& b) {
   for (int i = 0; i < 16; ++i) a.lane[i] /= b.lane[i];
   return a;
 }
-// c[i] = a[i] * b[i] + c[i], rounded once, for 16 lanes. Portable code asks the C library for each
-// lane; a processor with the instruction runs a version with it: tests on this vector then end
-// sooner.
+// c[i] = a[i] * b[i] + c[i], rounded once, for 16 lanes. Portable code calls the C library for each
+// lane. On a processor with an FMA instruction, a version with this instruction runs, which makes
+// tests of this vector faster.
 void FmaLanes(const float* a, const float* b, float* c);
 
 // a * b + c, rounded once.
@@ -188,18 +190,18 @@ inline Vec Fma(const Vec& a, const Vec& b, Vec c) {
   FmaLanes(a.lane, b.lane, c.lane);
   return c;
 }
-// Per lane: a > b ? x : y (y where either is NaN).
+// The result for each lane: a > b ? x : y (y where a or b is NaN).
 inline Vec IfGreater(const Vec& a, const Vec& b, const Vec& x, Vec y) {
   for (int i = 0; i < 16; ++i) y.lane[i] = a.lane[i] > b.lane[i] ? x.lane[i] : y.lane[i];
   return y;
 }
-// Bit i: whether a > b in lane i.
+// Bit i is set if a > b in lane i.
 inline uint32_t GreaterMask(const Vec& a, const Vec& b) {
   uint32_t mask = 0;
   for (int i = 0; i < 16; ++i) mask |= uint32_t{a.lane[i] > b.lane[i]} << i;
   return mask;
 }
-// Per lane the larger of a magnitude and the magnitude of b, by bits.
+// The larger of a, which is a magnitude, and the magnitude of b, for each lane, compared by bits.
 inline Vec MaxMagnitude(Vec a, const Vec& b) {
   for (int i = 0; i < 16; ++i) {
     const uint32_t bits = Vec::ToBits(b.lane[i]) & 0x7fffffffu;
@@ -207,14 +209,14 @@ inline Vec MaxMagnitude(Vec a, const Vec& b) {
   }
   return a;
 }
-// Adds to the exponent of each lane of p the integer in the low bits of the same lane of n.
+// Adds the integer in the low bits of each lane of n to the exponent of the same lane of p.
 inline Vec AddExponent(Vec p, const Vec& n) {
   for (int i = 0; i < 16; ++i)
     p.lane[i] = Vec::FromBits(Vec::ToBits(p.lane[i]) + (Vec::ToBits(n.lane[i]) << 23));
   return p;
 }
 
-// Sums of int8 products of 16 columns.
+// The sums of int8 products of 16 columns.
 struct Sums {
   static constexpr bool kOffset = false;  // whether sums start from PackedWeight::offsets
 
@@ -228,7 +230,7 @@ struct Sums {
     std::memcpy(&q, p, sizeof(q));
     return q;
   }
-  // Four int8 of a row, which multiply the quads of every column.
+  // Four int8 values of a row, which are multiplied by the quads of every column.
   using Row = Quads;
   static Row Broadcast(int32_t quad) {
     Row row;
@@ -252,7 +254,7 @@ inline Sums Dot(Sums sums, const Sums::Row& a, const Sums::Quads& w) {
 
 // The operations on the quads of a matrix of blocks: 4 elements of each of 16 columns.
 struct Blocks {
-  // The amount to subtract from an element of signed values, as FromOffset and LookUp return them.
+  // The number to subtract from each signed value that FromOffset and LookUp return.
   static constexpr int32_t kSignedZero = 0;
 
   struct Quads {
@@ -272,7 +274,7 @@ struct Blocks {
     for (uint8_t& byte : quads.byte) byte >>= 4;
     return quads;
   }
-  // The bits under kMask of each byte, shifted left by kShift (right, if it is negative).
+  // The bits under kMask of each byte, shifted left by kShift (or right if kShift is negative).
   template <int kShift, int kMask>
   static Quads UpperBits(Quads quads) {
     for (uint8_t& byte : quads.byte) {
@@ -289,13 +291,13 @@ struct Blocks {
     for (uint8_t& byte : quads.byte) byte = static_cast<uint8_t>(kBlockCodebook[byte]);
     return quads;
   }
-  // From bytes of value + 128.
+  // Makes values from bytes that hold value + 128.
   static Quads FromOffset(Quads quads) {
     for (uint8_t& byte : quads.byte) byte ^= 0x80;
     return quads;
   }
-  // start + the sums over kCount quads of their columns times q [4 kCount], converted to f32.
-  // kBits: of an element; 8: signed.
+  // start + the sums over kCount quads of their columns times q [4 kCount], converted to f32. kBits
+  // is the number of bits of a value; 8 means signed values.
   template <int kBits, int kCount>
   static Vec Dot(const Quads* w, const int8_t* q, int32_t start) {
     Vec v;
