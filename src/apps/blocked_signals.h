@@ -11,22 +11,22 @@
 
 namespace skein {
 
-// Signals that are taken one at a time where it suits, instead of interrupting. The constructor
-// blocks them in this thread and in those that it starts later.
+// Signals that do not interrupt a thread: the program takes them one at a time when it is ready.
+// The constructor blocks the signals in this thread and in threads that it starts later.
 class BlockedSignals {
  public:
   explicit BlockedSignals(std::initializer_list<int> signals);
 
   void Wait() const;
-  // True if one came within the time. Takes it. A time of 0 does not wait.
+  // Takes a signal and returns true if one comes within the time. A time of 0 does not wait.
   bool WaitFor(std::chrono::milliseconds time) const;
 
  private:
   sigset_t set_;
 };
 
-// ModelHost::Load. One of the signals meanwhile ends the process with `exit_status`: there is
-// nothing to drain and nothing to save.
+// Calls ModelHost::Load. If one of the signals comes meanwhile, the process ends with
+// `exit_status`: there is nothing to drain or to save.
 Result<std::unique_ptr<ModelHost>> LoadUnlessStopped(const ModelHostOptions& options,
                                                      const BlockedSignals& signals,
                                                      int exit_status);

@@ -6,11 +6,11 @@
 
 namespace skein {
 
-// The command line of `skein` with every command. Parsing it runs the command that is named, which
-// stores the program's exit status.
+// The command line of `skein` with every command. Parsing it runs the command that it names; the
+// command stores the program's exit status.
 std::unique_ptr<CLI::App> MakeCommandLine(int* exit_status);
 
-// SKEIN_ and the name of the option: SKEIN_MAX_NUM_SEQS of --max-num-seqs.
+// The name of the option's environment variable: SKEIN_MAX_NUM_SEQS for --max-num-seqs.
 std::string EnvironmentName(const CLI::Option& option);
 
 }  // namespace skein

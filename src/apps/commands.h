@@ -4,10 +4,10 @@
 
 namespace skein {
 
-// Each adds one subcommand to `app`; when that is chosen, its callback stores the program's exit
-// status: 0, 1 for a failure, 2 for options that do not fit together. Options come from the command
-// line, else from the file of --config (a section per command), else, where the command says so,
-// from SKEIN_* environment variables.
+// Each function adds one subcommand to `app`. If the subcommand is chosen, its callback stores the
+// program's exit status: 0, 1 for a failure, 2 for options that do not fit together. The value of
+// an option comes from the command line, otherwise from the file of --config (a section per
+// command), otherwise, for commands that say so, from a SKEIN_* environment variable.
 
 void AddBenchCommand(CLI::App* app, int* exit_status);
 void AddDecideCommand(CLI::App* app, int* exit_status);
@@ -18,7 +18,7 @@ void AddSimCommand(CLI::App* app, int* exit_status);
 void AddServeCommand(CLI::App* app, int* exit_status);
 void AddTokenizeCommand(CLI::App* app, int* exit_status);
 
-// Gives every option that `command` has by now its environment variable (EnvironmentName).
+// Gives each option that `command` has so far its environment variable (EnvironmentName).
 void NameEnvironment(CLI::App* command);
 
 }  // namespace skein

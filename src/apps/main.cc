@@ -11,7 +11,7 @@ constexpr int kUsageError = 2;
 constexpr int kMemoryError = 1;
 
 int main(int argc, char** argv) {
-  // Standard output carries the answers alone.
+  // Log messages go to standard error: standard output is for answers only.
   const auto standard_error = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
   spdlog::set_default_logger(std::make_shared<spdlog::logger>("", standard_error));
   int exit_status = 0;
@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "--config: %s: there is no such option\n", error.what());
     return kUsageError;
   } catch (const CLI::ParseError& error) {
-    return app->exit(error) == 0 ? 0 : kUsageError;  // 0: help or the version
+    return app->exit(error) == 0 ? 0 : kUsageError;  // 0: the help or the version was asked for
   }
   return exit_status;
 }

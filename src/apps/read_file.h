@@ -10,13 +10,13 @@
 
 namespace skein {
 
-// False where that cannot be told.
+// Whether a file exists; false if this cannot be determined.
 inline bool FileExists(const std::string& path) {
   std::error_code error;
   return std::filesystem::exists(path, error);
 }
 
-// A whole file; kNotFound, naming it, if it cannot be read.
+// Reads a whole file. kNotFound, naming the file, if it cannot be read.
 inline Result<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return Status(StatusCode::kNotFound, "cannot read " + path);

@@ -9,13 +9,13 @@
 
 namespace skein {
 
-// The error of a JSON file's field that is not what is `allowed`.
+// The error of a JSON file's field whose value is not `allowed`.
 inline Status FieldError(const std::string& field, const std::string& allowed) {
   return Status(StatusCode::kInvalidArgument, field + " must be " + allowed, field);
 }
 
-// The value of a model's JSON file. Integers beyond 64 bits are read as doubles. kNotFound if the
-// file cannot be read; kInvalidArgument, naming it, if it is not JSON.
+// Reads the value of a model's JSON file. Integers of more than 64 bits are read as doubles.
+// kNotFound if the file cannot be read; kInvalidArgument, naming the file, if it is not JSON.
 inline Result<Json> ReadJson(const std::string& path) {
   SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   std::optional<Json> json = ParseJson(WithReadableNumbers(text));
@@ -23,7 +23,7 @@ inline Result<Json> ReadJson(const std::string& path) {
   return *std::move(json);
 }
 
-// The same; kInvalidArgument if it holds another value than an object.
+// The same; kInvalidArgument if the value is not an object.
 inline Result<Json> ReadJsonObject(const std::string& path) {
   SKEIN_ASSIGN_OR_RETURN(Json json, ReadJson(path));
   if (json.is_object()) return json;

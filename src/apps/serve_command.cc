@@ -29,11 +29,11 @@ namespace {
 constexpr double kShutdownTimeoutMaxS = 1e6;
 constexpr int kOwnPagesBytes = 1 << 20;
 constexpr double kMaxWaitS = 15;                     // many clients give up after 30 s
-constexpr std::chrono::seconds kAbortAnswerTime(2);  // for clients that do not read
+constexpr std::chrono::seconds kAbortAnswerTime(2);  // for clients that read their answer slowly
 
 struct ServeOptions {
   ModelHostOptions model;
-  std::string role;  // empty: prompts and decodes
+  std::string role;  // empty: the process computes prompts and decodes
   ServerConfig server;
   std::string api_key;
   std::string api_keys_file;
@@ -48,7 +48,7 @@ struct ServeOptions {
   double shutdown_timeout_s = 30;
 };
 
-// Options of the server's part of the model's entry: checked before the model is loaded.
+// Parses the chat template's variables, before the model is loaded.
 Result<Json> ReadTemplateKwargs(const ServeOptions& options) {
   if (options.chat_template_kwargs.empty()) return Json::object();
   auto kwargs = ParseJson(options.chat_template_kwargs);
@@ -107,7 +107,7 @@ Result<ModelRegistry> MakeRegistry(const ServeOptions& options, Json kwargs,
   return registry;
 }
 
-// Lets running requests finish, at most so long; a second signal ends the patience.
+// Lets running requests finish within `timeout_s`. A second signal ends the wait.
 void Drain(HttpServer* server, const BlockedSignals& signals, double timeout_s) {
   server->BeginDrain();
   spdlog::info("draining {} requests", server->num_active_requests());
@@ -118,7 +118,7 @@ void Drain(HttpServer* server, const BlockedSignals& signals, double timeout_s) 
   }
   if (!server->Drained()) spdlog::warn("ending {} requests", server->num_active_requests());
   server->Abort();
-  // The clients' errors must be on their way before the connections are closed.
+  // Errors must be sent to the clients before the connections are closed.
   const auto answered = std::chrono::steady_clock::now() + kAbortAnswerTime;
   while (!server->Drained() && std::chrono::steady_clock::now() < answered) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -130,7 +130,7 @@ std::string UrlOf(const ServerConfig& server, uint16_t port) {
   return scheme + server.host + ":" + std::to_string(port);
 }
 
-// The role and its address belong together.
+// Checks that a role comes with its address, and an address with its role.
 Status CheckRole(const ServeOptions& options) {
   const HandoverOptions& handover = options.model.handover;
   const struct {
@@ -147,13 +147,13 @@ Status CheckRole(const ServeOptions& options) {
   return Status::Ok();
 }
 
-// A line on standard output, for people and for programs that wait for it.
+// Writes a line to standard output, for people and for programs that wait for it.
 void Announce(const std::string& line) {
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
 }
 
-// Null if the events are not asked for.
+// Makes the publisher of KV events; null if they are not asked for.
 Result<std::unique_ptr<KvEventPublisher>> MakePublisher(const ServeOptions& options) {
   std::unique_ptr<KvEventPublisher> publisher;
   if (options.kv_events.empty()) return publisher;
@@ -173,7 +173,8 @@ Status Serve(const ServeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const BlockedSignals signals({SIGTERM, SIGINT, SIGHUP});
   signal(SIGPIPE, SIG_IGN);
-  // Long bodies get pages of their own, which go back to the system with them.
+  // Long bodies get memory pages of their own, which are returned to the system when a body is
+  // freed.
   mallopt(M_MMAP_THRESHOLD, kOwnPagesBytes);
   SKEIN_RETURN_IF_ERROR(CheckRole(options));
   SKEIN_ASSIGN_OR_RETURN(Json kwargs, ReadTemplateKwargs(options));
@@ -202,7 +203,7 @@ Status Serve(const ServeOptions& options) {
   return Status::Ok();
 }
 
-// The model that is fetched, where none is named.
+// If no model is named, chooses the default one, which must have been fetched.
 Status ChooseModel(std::string* model) {
   if (!model->empty()) return Status::Ok();
   SKEIN_ASSIGN_OR_RETURN(*model, FetchedDefaultModel());
@@ -220,7 +221,7 @@ Status SetLogLevel(const std::string& level) {
   return Status::Ok();
 }
 
-// How clients reach the server, and what they get without asking.
+// Adds the options for the server's address and for what clients get by default.
 void AddServerOptions(CLI::App* app, ServeOptions* o) {
   const HelpGroup group(app, "Server");
   app->add_option("--host", o->server.host, "Address to listen on")->capture_default_str();
@@ -277,7 +278,8 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
       ->capture_default_str();
 }
 
-// Two processes that share the work: one computes prompts, the other decodes.
+// Adds the options for two processes that share the work: one computes prompts, the other one
+// decodes.
 void AddHandoverOptions(CLI::App* app, ServeOptions* o) {
   const HelpGroup group(app, "Prefill and decode apart");
   app->add_option("--role", o->role,
@@ -294,7 +296,7 @@ void AddHandoverOptions(CLI::App* app, ServeOptions* o) {
       ->type_name("ADDRESS");
 }
 
-// Callers that may use the server.
+// Adds the options for the callers that may use the server.
 void AddAccessOptions(CLI::App* app, ServeOptions* o) {
   const HelpGroup group(app, "Access");
   app->add_option("--api-key", o->api_key,

@@ -4,7 +4,7 @@
 
 namespace skein {
 
-// The checkout that this program was built in. The benchmarks' data and the models' adapters lie
+// The checkout from which this program was built. The benchmarks' data and the models' adapters are
 // there, unless an environment variable names another place.
 std::string SourceDir();
 

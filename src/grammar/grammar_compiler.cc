@@ -17,14 +17,15 @@ namespace {
 
 constexpr int kCompileThreadsMax = 4;
 constexpr size_t kErrorBytesMax = 400;
-// White space between two parts of JSON has at most this length: a model cannot fill its budget
-// with it. Enough for lines that are indented by 8 levels of 4 spaces.
+// The most white space between two parts of JSON, so that a model cannot fill its token budget with
+// white space. It is enough for lines that are indented by 8 levels of 4 spaces.
 constexpr int kJsonWhitespaceMax = 33;
 
-// The parts of a text that XGrammar would ignore. It reports them on the thread that compiles.
+// The parts of a text that XGrammar would ignore. XGrammar reports them on the thread that
+// compiles.
 thread_local std::string* ignored_parts = nullptr;
 
-// A check that failed is "Check failed: (condition) is false: what is wrong".
+// Shortens the message of a failed check: "Check failed: (condition) is false: what is wrong".
 std::string Shortened(std::string text) {
   constexpr std::string_view kEndOfCheck = " is false: ";
   const size_t check = text.find(kEndOfCheck);
@@ -68,14 +69,14 @@ class MatcherState final : public GrammarState {
     } catch (const std::exception&) {
       stuck_ = true;
     }
-    // No text of the grammar goes on from here: the answer ends.
+    // No further text is possible in the grammar: the answer ends.
     std::ranges::fill(mask, 0);
     for (const int32_t id : matcher_.GetStopTokenIds()) mask[id / 32] |= uint32_t{1} << id % 32;
     return true;
   }
 
  private:
-  // Clears the bits behind the vocabulary first.
+  // Whether the mask allows a token. Clears the bits beyond the vocabulary first.
   bool HasToken(std::span<uint32_t> mask) const {
     const int32_t rest = vocab_ % 32;
     if (rest != 0) mask.back() &= (uint32_t{1} << rest) - 1;
@@ -95,7 +96,7 @@ class CompiledTokenGrammar final : public TokenGrammar {
     return std::make_unique<MatcherState>(grammar_);
   }
   size_t num_bytes() const { return grammar_.MemorySizeBytes(); }
-  // Whether some token may begin an answer, an end token included.
+  // Whether an answer can begin with some token, or be empty (an end token).
   bool CanBegin() const {
     xgrammar::GrammarMatcher matcher(grammar_);
     const int32_t vocab = grammar_.GetTokenizerInfo().GetVocabSize();
@@ -220,7 +221,8 @@ size_t GrammarCompiler::num_cached() const {
 
 }  // namespace skein
 
-// XGrammar is built with XGRAMMAR_LOG_CUSTOMIZE: these two receive its errors and its warnings.
+// XGrammar is built with XGRAMMAR_LOG_CUSTOMIZE: these two functions receive its errors and
+// warnings.
 namespace xgrammar {
 
 [[noreturn]] void LogFatalImpl(const std::string& file, int lineno, const std::string& message);

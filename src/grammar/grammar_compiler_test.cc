@@ -11,11 +11,12 @@
 namespace skein {
 namespace {
 
-// A token for each byte, a few longer ones, a special one that is no text, and an end token.
+// The vocabulary has a token for each byte, a few longer tokens, a special token without text, and
+// an end token.
 constexpr TokenId kFirstLong = 256;
 constexpr TokenId kSpecial = 260;
 constexpr TokenId kEnd = 261;
-constexpr size_t kVocab = 300;  // the last ones are unused, and do not fill a word of the mask
+constexpr size_t kVocab = 300;  // the last ids are unused, and do not fill a word of the mask
 
 GrammarVocabulary Vocabulary() {
   GrammarVocabulary vocabulary;
@@ -37,7 +38,7 @@ class GrammarCompilerTest : public ::testing::Test {
     return *grammar;
   }
 
-  // Whether the bytes of `text`, and then the end, are allowed one after the other.
+  // Whether the grammar allows the bytes of `text` one after the other, and then the end.
   bool Accepts(const TokenGrammar& grammar, std::string_view text) {
     const auto state = grammar.NewState();
     std::vector<TokenId> output;
@@ -83,7 +84,7 @@ TEST_F(GrammarCompilerTest, LongTokensAndEnds) {
   output.push_back('}');
   EXPECT_TRUE(Allows(state.get(), output, kEnd));
   EXPECT_FALSE(Allows(state.get(), output, '}'));
-  // A second state of the grammar is at its own beginning.
+  // A second state of the grammar starts at its own beginning.
   EXPECT_TRUE(Allows(grammar->NewState().get(), {}, kFirstLong));
 }
 
@@ -92,7 +93,7 @@ TEST_F(GrammarCompilerTest, BehindTheEndOnlyTheEndIsAllowed) {
   const auto state = grammar->NewState();
   EXPECT_TRUE(Allows(state.get(), {'a', kEnd}, kEnd));
   EXPECT_FALSE(Allows(state.get(), {'a', kEnd}, 'a'));
-  // So it is behind tokens that are no text of the grammar.
+  // The answer must also end after tokens that the grammar does not allow.
   EXPECT_TRUE(Allows(grammar->NewState().get(), {'b'}, kEnd));
 }
 
@@ -114,7 +115,7 @@ TEST_F(GrammarCompilerTest, MistakesSayWhatIsWrong) {
   const struct {
     GrammarKind kind;
     const char* text;
-    const char* part;  // of the message
+    const char* part;  // of the error message
   } kCases[] = {
       {GrammarKind::kJsonSchema, R"({"type": "number of things"})", "number of things"},
       {GrammarKind::kJsonSchema, R"({"properties": 3})", "propert"},
@@ -153,7 +154,7 @@ TEST_F(GrammarCompilerTest, TheCacheIsBounded) {
   }
   EXPECT_EQ(compiler_.num_cached(), kGrammarCacheEntriesMax);
   EXPECT_NE(Compile(GrammarKind::kRegex, "a{1}"), first);
-  // A grammar that the cache has forgotten lives as long as its users.
+  // A grammar that the cache has dropped lives as long as it is used.
   EXPECT_TRUE(Accepts(*first, "a"));
 }
 

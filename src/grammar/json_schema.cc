@@ -11,14 +11,15 @@ namespace {
 
 using Schema = nlohmann::ordered_json;
 
-// The members of a schema that hold schemas: one, by name, or in an array.
+// The members of a schema that hold a schema, schemas by name, or an array of schemas.
 constexpr std::array<std::string_view, 5> kSingle = {"items", "additionalProperties",
                                                      "additionalItems", "unevaluatedItems",
                                                      "unevaluatedProperties"};
 constexpr std::array<std::string_view, 4> kNamed = {"properties", "patternProperties", "$defs",
                                                     "definitions"};
 constexpr std::array<std::string_view, 4> kLists = {"anyOf", "oneOf", "allOf", "prefixItems"};
-// Members beside which `properties` are not the whole of an object.
+// If an object's schema has one of these members, `properties` does not list all of the object's
+// members.
 constexpr std::array<std::string_view, 12> kOpening = {"additionalProperties",
                                                        "patternProperties",
                                                        "unevaluatedProperties",
@@ -32,7 +33,7 @@ constexpr std::array<std::string_view, 12> kOpening = {"additionalProperties",
                                                        "$dynamicRef",
                                                        "not"};
 
-// Members that say what an array holds.
+// The members that describe the elements of an array.
 constexpr std::array<std::string_view, 5> kItems = {"items", "prefixItems", "additionalItems",
                                                     "unevaluatedItems", "$ref"};
 
@@ -46,7 +47,7 @@ bool HasAny(const Schema& schema, const auto& names) {
   return std::ranges::any_of(names, [&](std::string_view name) { return schema.contains(name); });
 }
 
-// Keywords that XGrammar reads over without a word.
+// The keywords that XGrammar ignores without an error.
 constexpr std::array<std::string_view, 11> kIgnored = {"not",
                                                        "if",
                                                        "then",
@@ -59,8 +60,7 @@ constexpr std::array<std::string_view, 11> kIgnored = {"not",
                                                        "$dynamicRef",
                                                        "uniqueItems"};
 
-// Members that say which types a schema without `type` is about, and those with which it is about
-// others, too.
+// Keywords that belong to certain types, and keywords that make a schema apply to other types, too.
 struct TypedKeywords {
   const char* type;
   std::vector<std::string_view> keywords;
@@ -75,7 +75,7 @@ const TypedKeywords kTyped[] = {
 constexpr std::array<std::string_view, 8> kOtherwiseTyped = {
     "type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf", "$dynamicRef"};
 
-// Calls `visit` for each schema that `schema` holds directly.
+// Calls `visit` for each schema that is directly inside `schema`.
 void ForEachInner(auto& schema, const auto& visit) {
   for (auto& [name, value] : schema.items()) {
     const auto is = [&key = name](std::string_view other) { return other == key; };
@@ -98,7 +98,8 @@ bool Combines(const Schema& schema) {
   return found;
 }
 
-// XGrammar ignores these keywords in a schema without a type.
+// Adds the types that the keywords of a schema without `type` imply, since XGrammar ignores these
+// keywords there.
 void AddImpliedTypes(Schema* schema) {
   if (HasAny(*schema, kOtherwiseTyped)) return;
   std::vector<std::string> types;

@@ -54,7 +54,7 @@ TEST(JsonSchema, CombinedSchemasStayAsTheyAre) {
       R"({"properties": {"a": {"allOf": [{"$ref": "#/$defs/d"}, {"properties": {"b": {}}}]}},
           "$defs": {"d": {"properties": {"e": {}}}}})";
   EXPECT_EQ(Completed(kCombined), Schema::parse(kCombined));
-  // Texts that are no schemas stay, too.
+  // Values that look like schemas, but are not, stay unchanged, too.
   const char* const kTexts =
       R"({"enum": [{"properties": {"a": 1}}], "default": {"properties": {"a": 1}}})";
   EXPECT_EQ(Completed(kTexts), Schema::parse(kTexts));

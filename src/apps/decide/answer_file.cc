@@ -27,7 +27,8 @@ Status Failed(const std::string& path) {
 }  // namespace
 
 Result<AnswerFile> AnswerFile::Open(const std::string& path, const std::string& fingerprint) {
-  // A pipe's reader must not be waited for twice, hence no O_EXCL or second opening.
+  // The file is opened only once, hence no O_EXCL and no second call of open: opening a pipe waits
+  // for its reader.
   AnswerFile answers(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (answers.file_ < 0) return Failed(path);
   struct stat info {};
@@ -43,7 +44,7 @@ Result<AnswerFile> AnswerFile::Open(const std::string& path, const std::string& 
 }
 
 AnswerFile::~AnswerFile() {
-  if (file_ >= 0) close(file_);  // ends the lock
+  if (file_ >= 0) close(file_);  // releases the lock
 }
 
 AnswerFile::AnswerFile(AnswerFile&& other) noexcept

@@ -7,22 +7,22 @@
 
 namespace skein {
 
-// The file that answers are appended to. Beside it lies NAME.skein with the fingerprint of what was
-// asked of whom: answers to other questions, or of another model, never come into one file. It
-// neither changes nor cuts a file that is not its own. A file that is no regular one (a pipe,
-// /dev/null) has neither fingerprint nor lock.
+// The file to which answers are appended. The file NAME.skein beside it holds a fingerprint of the
+// questions and of the model, so that answers to other questions or of another model never get into
+// the same file. A file that skein did not write is neither changed nor cut. A file that is not a
+// regular file (a pipe, /dev/null) has neither fingerprint nor lock.
 class AnswerFile {
  public:
-  // Opens or makes the file, and locks it for this process. kInvalidArgument if another process
-  // writes it, if it is not empty and has no fingerprint, or another one. The last line is cut off
-  // if it is not whole.
+  // Opens or makes the file, and locks it for this process. kInvalidArgument if another process is
+  // writing it, or if it is not empty and has no fingerprint or another one. An incomplete last
+  // line is cut off.
   static Result<AnswerFile> Open(const std::string& path, const std::string& fingerprint);
   ~AnswerFile();
   AnswerFile(AnswerFile&& other) noexcept;
   AnswerFile& operator=(AnswerFile&& other) noexcept;
 
-  int64_t num_lines() const { return num_lines_; }  // that it held when it was opened
-  // Appends whole lines. Fails if the system does not take all bytes.
+  int64_t num_lines() const { return num_lines_; }  // the number when the file was opened
+  // Appends complete lines. Fails if the system does not accept all bytes.
   Status Append(const std::string& lines);
 
  private:

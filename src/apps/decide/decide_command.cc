@@ -33,8 +33,8 @@ struct DecideOptions {
   int32_t window = 32;
 };
 
-// Tells whether two runs ask the same of the same: the questions, and the model's own files by
-// name, size and time, with the options that change answers.
+// A text that is equal for two runs with the same questions and the same model: the questions, the
+// name, size and time of the model's files, and the options that change answers.
 Result<std::string> FingerprintOf(const DecideOptions& options, const DecideQuestions& questions,
                                   const ModelHost& host) {
   const ModelHostOptions& model = options.model;
@@ -64,7 +64,7 @@ Status WriteOut(const std::string& line) {
   return {StatusCode::kInvalidArgument, "output: the answers could not be written", "output"};
 }
 
-// A line on stderr that counts, where that is a terminal.
+// A line on stderr that counts answers, if stderr is a terminal.
 class ProgressLine {
  public:
   explicit ProgressLine(int64_t skipped) : skipped_(skipped) {}
@@ -93,7 +93,7 @@ class ProgressLine {
   bool drawn_ = false;
 };
 
-// The exit status: 0 if every line was answered without an error.
+// Returns the exit status: 0 if every line was answered without an error.
 Result<int> RunDecide(const DecideOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.questions));
   SKEIN_ASSIGN_OR_RETURN(const DecideQuestions questions, ParseDecideQuestions(text));
@@ -105,7 +105,7 @@ Result<int> RunDecide(const DecideOptions& options) {
     }
   }
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
-  // Nothing is opened for writing before all else is known to be good.
+  // The output is opened only after everything else has been checked.
   std::optional<AnswerFile> file;
   int64_t skip = 0;
   if (!options.output.empty()) {
@@ -119,7 +119,7 @@ Result<int> RunDecide(const DecideOptions& options) {
   {
     LocalRoutes routes(RegistryOf(*host));
     ProgressLine progress(skip);
-    // The engine's queue bounds the questions that wait: all of all lines asked at once.
+    // The engine's queue must hold all questions of all lines that are asked at once.
     const auto per_line = static_cast<int32_t>(questions.body["questions"].size());
     const int32_t window =
         std::clamp(options.model.max_queued_requests / std::max(per_line, 1), 1, options.window);

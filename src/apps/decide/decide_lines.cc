@@ -22,7 +22,7 @@ HttpResponse Refusal(const Status& status) {
   return response;
 }
 
-// The lines read ahead, and the answers that came out of order.
+// The answers that have come and whose turn to be written has not come yet.
 struct Pending {
   std::mutex mutex;
   std::condition_variable changed;
@@ -93,12 +93,12 @@ DecideProgress DecideLines(std::istream& in, int64_t skip, int32_t window,
                            const std::function<bool(const std::string&)>& write,
                            const std::function<void(const DecideProgress&)>& progress) {
   const auto pending = std::make_shared<Pending>();
-  std::map<int64_t, Json> kept;  // of the lines asked about, not yet written
+  std::map<int64_t, Json> kept;  // of lines that are not written yet
   DecideProgress done;
-  int64_t next = 0;  // to be written
-  int64_t end = 0;   // read so far
+  int64_t next = 0;  // the next line to be written
+  int64_t end = 0;   // number of lines read so far
   bool at_end = false;
-  bool failed = false;  // what is still asked about is waited for, and not written
+  bool failed = false;  // the remaining answers are awaited, but not written
   std::string line;
   while (true) {
     while (!at_end && end - next < window) {

@@ -53,11 +53,12 @@ TEST(DecideLinesTest, AnswersComeInOrderAndFewAtATime) {
   const auto ask = [&](std::string body, std::function<void(HttpResponse)> done) {
     asked.emplace_back((*ParseJson(body))["input"].dump(), std::move(done));
     most = std::max(most, asked.size());
-    if (asked.size() == 4) {  // the last one first
+    if (asked.size() == 4) {  // answers the last request first
       while (!asked.empty()) answer(asked.size() - 1);
     }
   };
-  // Two of the 22 lines are skipped. 20 are five windows of four; one holds the wrong line.
+  // Two of the 22 lines are skipped. The other 20 lines make five windows of four; one of them is
+  // the malformed line.
   const DecideQuestions questions = Questions("[]");
   DecideProgress last;
   int64_t calls = 0;
@@ -68,7 +69,7 @@ TEST(DecideLinesTest, AnswersComeInOrderAndFewAtATime) {
   const auto progress = [&](const DecideProgress& now) {
     last = now;
     ++calls;
-    // The wrong line never reaches `ask`, so the last window does not fill.
+    // The malformed line never reaches `ask`, so the last window has only three requests.
     if (now.answered >= 16) {
       while (!asked.empty()) answer(asked.size() - 1);
     }
@@ -86,7 +87,7 @@ TEST(DecideLinesTest, AnswersComeInOrderAndFewAtATime) {
   EXPECT_TRUE(out.ends_with("{\"answers\":[\"last\"]}\n"));
 }
 
-// A full disk: what is being worked on is waited for, and nothing more is asked.
+// A full disk: requests that run are awaited, and no further line is asked.
 TEST(DecideLinesTest, StopsWhenItCannotWrite) {
   const auto questions = ParseDecideQuestions(R"([{"type": "predicate", "instructions": "?"}])");
   ASSERT_TRUE(questions.ok());

@@ -22,7 +22,7 @@ Result<std::vector<TokenId>> LocalClient::ReadPrompt(const Json& body, FieldRead
   std::vector<TokenId> ids;
   if (body.contains("messages")) {
     SKEIN_ASSIGN_OR_RETURN(const std::string text, RenderChat(*model_, reader));
-    // The template has written the special tokens itself.
+    // The rendered template contains the special tokens already.
     SKEIN_RETURN_IF_ERROR(EncodeChat(*model_, text, false, /*max_tokens=*/0, &ids));
     return ids;
   }
@@ -114,7 +114,7 @@ std::vector<LocalAnswer> LocalClient::Wait(const OnText& on_text, const Stopped&
   std::vector<LocalAnswer> answers;
   for (Call& call : calls_) answers.push_back(std::move(call.answer));
   calls_.clear();
-  // Late outputs of stopped samples belong to the old mailbox.
+  // Late outputs of stopped samples go to the old mailbox, which nobody reads.
   mailbox_ = std::make_shared<Mailbox>();
   return answers;
 }

@@ -23,27 +23,28 @@ struct LocalAnswer {
   std::vector<std::vector<TokenId>> tokens;  // [num_samples]
   int32_t prompt_tokens = 0;
   int32_t cached_tokens = 0;
-  Status status;  // not ok: why there is no answer
+  Status status;  // not ok: the reason why there is no answer
 };
 
-// Asks a model of this process, in the API's spelling, without HTTP. One thread.
+// Asks a model of this process, with the fields of the API, without HTTP. One thread.
 class LocalClient {
  public:
   // `model` outlives the client.
   explicit LocalClient(const ModelEntry* model) : model_(model) {}
-  // Cancels what is still running.
+  // Cancels the requests that are still running.
   ~LocalClient();
 
-  // A request with `prompt` (a text or token ids; add_special_tokens) or `messages`, and the
-  // fields of /v1/completions. All given before the first Wait run together. Fails as the server
-  // does, naming the field.
+  // Submits a request with `prompt` (a text or token ids; add_special_tokens) or `messages`, and
+  // the other fields of /v1/completions. All requests that are submitted before the first Wait run
+  // together. Fails as the server does; the error names the field.
   Status Submit(const Json& body);
 
-  // Called with the text of a first sample as it grows: (index of the request, text).
+  // Called with the text so far of a request's first sample: (index of the request, text).
   using OnText = std::function<void(size_t, const std::string&)>;
-  // Asked at least 20 times a second; true: end all answers with what there is (kCancelled).
+  // Called at least 20 times a second. If it returns true, all answers end with the text so far
+  // (kCancelled).
   using Stopped = std::function<bool()>;
-  // The answers, in the order of submission; the client is then as new.
+  // Returns the answers in the order of submission. Afterwards the client can be used again.
   std::vector<LocalAnswer> Wait(const OnText& on_text = nullptr, const Stopped& stopped = nullptr);
 
  private:
@@ -52,7 +53,8 @@ class LocalClient {
     RequestId id = 0;
     LocalAnswer answer;
   };
-  // Outputs from the engine's thread; shared with callbacks that may outlive the client.
+  // The outputs that come from the engine's thread. Shared with callbacks that may outlive the
+  // client.
   struct Mailbox {
     std::mutex mutex;
     std::condition_variable changed;
@@ -60,9 +62,10 @@ class LocalClient {
   };
 
   Result<std::vector<TokenId>> ReadPrompt(const Json& body, FieldReader* reader) const;
-  // The outputs that came since the last call. Waits for one, but not long if there is a `stopped`.
+  // Returns the outputs that came since the last call. Waits for an output; if it `may_be_stopped`,
+  // only for a short time.
   std::deque<std::pair<size_t, RequestOutput>> TakeOutputs(bool may_be_stopped);
-  // Returns true when all samples of the call have ended.
+  // Returns true when all samples of the request have ended.
   bool Consume(size_t index, RequestOutput output, const OnText& on_text);
 
   const ModelEntry* model_;

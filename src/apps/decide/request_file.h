@@ -8,12 +8,13 @@
 
 namespace skein {
 
-// The requests of a file, which must be a JSON array and not empty. Errors name the file.
+// Reads the requests of a file, which must hold a JSON array that is not empty. Errors name the
+// file.
 Result<Json> ReadRequestFile(const std::string& path);
 
-// Answers the requests together: one line of JSON on standard output for each, in order. `defaults`
-// are members of each request that lacks them. Fails if a request is refused, naming its index, or
-// with the first answer's error.
+// Answers the requests together, and writes one line of JSON per request to standard output, in
+// order. `defaults` are members for requests that lack them. Fails if a request is refused (the
+// error names its index), or with the first error among the answers.
 Status AnswerRequests(const Json& requests, const Json& defaults, const ModelEntry& model);
 
 }  // namespace skein

@@ -84,7 +84,8 @@ void AddConfigEntries(const ModelConfig& config, const GgufArchitecture& archite
   add("attention.key_length", config.head_dim);
   add("attention.value_length", config.head_dim);
   entries->F32(prefix + "attention.layer_norm_rms_epsilon", config.decoder.rms_norm_eps);
-  // Llama's family has no word for windows; CheckReadsBack then tells of them.
+  // The Llama family has no entry for windows in GGUF. For models with windows, CheckReadsBack
+  // reports the loss.
   const bool is_gemma = config.architecture == Architecture::kGemma3;
   if (is_gemma) add("attention.sliding_window", config.local.window());
   add("rope.dimension_count", config.head_dim);

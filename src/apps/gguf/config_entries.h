@@ -10,20 +10,21 @@
 
 namespace skein {
 
-// GGUF's name of the model's architecture. kUnsupported names an architecture that has no name
-// there, an encoder, a head that generates nothing, and weights that are quantized already.
+// The name of the model's architecture in GGUF. kUnsupported, with the reason, for an architecture
+// without a name there, an encoder, a head that generates nothing, and weights that are quantized
+// already.
 Result<const GgufArchitecture*> GgufArchitectureOf(const ModelConfig& config);
 
 // Adds general.* and the sizes, norms and rotations of the model: "<architecture>.*".
 void AddConfigEntries(const ModelConfig& config, const GgufArchitecture& architecture,
                       GgufEntries* entries);
 
-// The factors of the rotation's frequencies, [head_dim / 2], which Llama 3.1's scaling takes in
-// place of entries; empty: none.
+// The factors of the rotation's frequencies, [head_dim / 2], which represent the RoPE scaling of
+// Llama 3.1 in GGUF. Empty for other models.
 std::vector<float> RopeFactors(const ModelConfig& config);
 
-// The member of a config.json in which two models differ; empty: they compute the same. A Mistral
-// without windows is a Llama.
+// The first member of config.json in which two models differ; empty if both compute the same. A
+// Mistral model without windows equals a Llama model.
 std::string FirstDifference(const ModelConfig& a, const ModelConfig& b);
 
 }  // namespace skein

@@ -29,7 +29,7 @@ namespace {
 
 constexpr char kRopeFactorsName[] = "rope_freqs.weight";
 
-// general.file_type, by the type of most tensors.
+// general.file_type, which follows from the type of most tensors.
 struct FileType {
   const char* name;
   uint32_t id;
@@ -45,14 +45,15 @@ const GgufType* TypeNamed(std::string_view name) {
   return &*found;
 }
 
-// One tensor of the file and what it is made of.
+// One tensor of the file, and the weight that it is made from.
 struct Export {
-  std::string weight;  // its name in the model
+  std::string weight;  // name of the weight in the model
   TensorView view;
-  float offset = 0;                   // added to each element
-  int64_t interleaved_head_rows = 0;  // above 0: rows of heads are interleaved in the file
+  float offset = 0;  // added to each element
+  // Above 0: the file interleaves the rows of heads of this many rows.
+  int64_t interleaved_head_rows = 0;
 
-  // The row of the model that is row `row` of the file.
+  // The model's row that becomes row `row` of the file's tensor.
   int64_t ModelRow(int64_t row) const {
     if (interleaved_head_rows == 0) return row;
     const int64_t in_head = row % interleaved_head_rows;
@@ -60,7 +61,7 @@ struct Export {
   }
 };
 
-// Rounds a row to the type. False: a number is beyond f16's range.
+// Rounds a row to the type. Returns false if a number is beyond f16's range.
 bool EncodeRow(const GgufType& type, std::span<const float> row, std::byte* out) {
   if (type.format) {
     QuantizeBlocks(*type.format, row, out);
@@ -115,7 +116,8 @@ class Exporter {
     return CheckAdapterFits(*adapter_, ListTensors(config_), options_.adapter_dir);
   }
 
-  // The type of a weight; one without whole blocks is an error that names it.
+  // The type for a weight. An error names the weight if its rows are not whole blocks and there is
+  // no fallback.
   Result<const GgufType*> TypeOf(const ModelTensor& tensor) {
     if (tensor.shape.size() == 1) return TypeNamed("F32");
     const bool vocabulary = tensor.role == TensorRole::kEmbedding;
@@ -149,7 +151,7 @@ class Exporter {
       }
       Export source = {.weight = tensor.name};
       SKEIN_ASSIGN_OR_RETURN(source.view, files_->Find(tensor.name, tensor.shape));
-      // A GGUF file holds the gains of norms themselves.
+      // A GGUF file holds the factors of norms themselves, not their difference to 1.
       if (tensor.role == TensorRole::kNorm && !files_->is_gguf()) {
         source.offset = config_.decoder.norm_offset;
       }
@@ -189,7 +191,8 @@ class Exporter {
     return writer;
   }
 
-  // Reads the header as for serving: what is lost would be computed differently.
+  // Reads the header back as for serving. If the file lost a setting, the model would compute
+  // something else.
   Status CheckReadsBack(const GgufWriter& writer) const {
     SKEIN_ASSIGN_OR_RETURN(const GgufModel file, GgufModel::Open(writer.unfinished_path()));
     SKEIN_ASSIGN_OR_RETURN(const auto json, GgufConfigJson(file, DType::kF32));
@@ -231,7 +234,7 @@ class Exporter {
     return failure;
   }
 
-  // Writes rows [first, first + count) of the file's tensor.
+  // Writes rows [first, first + count) of a tensor of the file.
   Status WriteRows(const GgufWriter& writer, size_t index, int64_t first, int64_t count) const {
     const Export& source = exports_[index];
     const GgufTensorSpec& spec = specs_[index];
@@ -259,7 +262,8 @@ class Exporter {
   std::optional<ModelFiles> files_;
   std::optional<LoraAdapter> adapter_;
   std::vector<Export> exports_;
-  std::vector<GgufTensorSpec> specs_;  // [exports_.size()], then perhaps the rotation's factors
+  // [exports_.size()], then the factors of the rotation if there are any.
+  std::vector<GgufTensorSpec> specs_;
   std::vector<float> rope_factors_;
   GgufExportSummary summary_;
 };

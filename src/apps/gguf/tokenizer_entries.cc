@@ -17,7 +17,7 @@
 namespace skein {
 namespace {
 
-// A vocabulary is one large object, whose members an ordered one would look up one by one.
+// The vocabulary is one large object. An ordered object would find its members by linear search.
 using Tree = nlohmann::json;
 
 constexpr char kTokenizerFile[] = "tokenizer.json",
@@ -54,7 +54,7 @@ Tree MemberOf(const Tree& object, const char* member) {
   return found == object.end() ? Tree(nullptr) : *found;
 }
 
-// The steps of a normalizer or a pre-tokenizer: a sequence's, one, or none.
+// The steps of a normalizer or a pre-tokenizer, which may be a sequence, a single step or missing.
 std::vector<Tree> StepsOf(const Tree& part, const char* list) {
   if (part.is_null()) return {};
   if (TextOf(part, "type") != "Sequence") return {part};
@@ -65,7 +65,7 @@ std::vector<Tree> StepsOf(const Tree& part, const char* list) {
   return steps;
 }
 
-// The members that determine a pre-tokenizer's cuts; equal texts, equal cuts.
+// The members that determine the cuts of a pre-tokenizer, as text. Equal texts mean equal cuts.
 std::string CutsOf(const Tree& pre_tokenizer) {
   Tree cuts = Tree::array();
   for (const Tree& step : StepsOf(pre_tokenizer, "pretokenizers")) {
@@ -90,7 +90,7 @@ bool ComposesOnly(const std::vector<Tree>& normalizers) {
                              [](const Tree& step) { return TextOf(step, "type") == "NFC"; });
 }
 
-// The tokens by id, with their types.
+// The tokens in the order of their ids, with their types.
 struct GgufVocabulary {
   std::vector<std::string> tokens;
   std::vector<int32_t> types;
@@ -138,7 +138,7 @@ Result<GgufVocabulary> GgufVocabularyOf(const Tree& tokenizer, int32_t size) {
   return found;
 }
 
-// The merges as pairs, whichever way the file spells them.
+// Reads the merges as pairs, in either of the two forms of tokenizer.json.
 Result<std::vector<std::pair<std::string, std::string>>> ReadMerges(const Tree& model) {
   std::vector<std::pair<std::string, std::string>> merges;
   for (const Tree& merge : MemberOf(model, "merges")) {
@@ -187,8 +187,9 @@ Status AddByteLevel(const Tree& tokenizer, GgufEntries* entries) {
   return Status::Ok();
 }
 
-// Whether spaces become marks, after a mark before the text with *prepends. SentencePiece cuts no
-// words, so a pre-tokenizer may be there only to split at the spaces that are gone.
+// Whether the normalizer replaces spaces by marks; *prepends tells whether it also puts a mark
+// before the text. SentencePiece does not cut a text into words. So the pre-tokenizer may only
+// split at spaces, of which the normalizer leaves none.
 bool MarksSpaces(const Tree& tokenizer, bool* prepends) {
   const auto steps = StepsOf(MemberOf(tokenizer, "normalizer"), "normalizers");
   const auto is_replace = [](const Tree& step) {
@@ -215,7 +216,8 @@ Status AddSentencePiece(const Tree& tokenizer, const GgufVocabulary& vocabulary,
                      "does more, or other, than to mark spaces as SentencePiece does");
   }
   SKEIN_ASSIGN_OR_RETURN(const auto merges, ReadMerges(tokenizer.at("model")));
-  // A token's score falls with the place of its first merge; tokens that no merge makes come last.
+  // A token's score falls with the position of its first merge. Tokens that no merge makes get the
+  // lowest score.
   std::unordered_map<std::string, int64_t> place_of;
   for (const auto& [left, right] : merges) {
     place_of.emplace(left + right, static_cast<int64_t>(place_of.size()));
@@ -243,7 +245,8 @@ Status AddSentencePiece(const Tree& tokenizer, const GgufVocabulary& vocabulary,
   return Status::Ok();
 }
 
-// The tokens that the tokenizer puts around a text: none, or BOS before it and EOS behind it.
+// Adds whether the tokenizer puts BOS before a text and EOS behind it. Other tokens around a text
+// are an error.
 Status AddAround(const Tokenizer& tokenizer, std::optional<TokenId> bos, std::optional<TokenId> eos,
                  GgufEntries* entries) {
   std::vector<TokenId> plain, around;
@@ -264,7 +267,8 @@ Status AddAround(const Tokenizer& tokenizer, std::optional<TokenId> bos, std::op
   return Status::Ok();
 }
 
-// BOS, EOS and further ends. The tokenizer's EOS comes first if generation ends there, too.
+// Adds BOS, EOS and further end tokens. The tokenizer's EOS comes first if generation ends there,
+// too.
 Status AddSpecialTokens(const Tokenizer& tokenizer, const ModelConfig& config,
                         const std::string& unknown, GgufEntries* entries) {
   const auto add = [&](const char* key, std::optional<TokenId> id) {

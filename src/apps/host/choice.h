@@ -8,15 +8,15 @@
 
 namespace skein {
 
-// An error message if `text` names no choice; else empty.
+// Returns an error message if `text` is not the name of a choice, otherwise an empty text.
 template <NamedChoice Choice>
 std::string CheckChoice(const std::string& text) {
   if (ChoiceOf<Choice>(text)) return "";
   return "is '" + text + "', must be one of: " + ListOfChoices<Choice>();
 }
 
-// Adds an option whose value is the name of a choice. A wrong one is a usage error that names the
-// option and what is allowed.
+// Adds an option whose value is the name of a choice. A wrong name is a usage error that names the
+// option and the allowed names.
 template <NamedChoice Choice>
 CLI::Option* AddChoice(CLI::App* app, const std::string& name, std::optional<Choice>* chosen,
                        const std::string& description) {
@@ -26,7 +26,7 @@ CLI::Option* AddChoice(CLI::App* app, const std::string& name, std::optional<Cho
       ->type_name("NAME");
 }
 
-// The same with a default, `*chosen`.
+// The same for an option with a default, which is the value of `*chosen`.
 template <NamedChoice Choice>
 CLI::Option* AddChoice(CLI::App* app, const std::string& name, Choice* chosen,
                        const std::string& description) {

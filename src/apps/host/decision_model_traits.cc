@@ -13,7 +13,8 @@
 namespace skein {
 namespace {
 
-// The special token of this name, which is a string or an object with its content.
+// The special token of this name. In the file it is a string, or an object with the string as its
+// content.
 std::string TokenOf(const Json& json, const char* name) {
   const auto found = json.find(name);
   if (found == json.end()) return "";
@@ -21,7 +22,7 @@ std::string TokenOf(const Json& json, const char* name) {
   return token.is_string() ? token.get<std::string>() : "";
 }
 
-// The members of a tokenizer's configuration and what they name.
+// Members of a tokenizer's configuration, and the variables for the tokens that they name.
 using NamedTokens = std::vector<std::pair<const char*, std::string*>>;
 
 Status ReadSpecialTokens(const std::string& dir, const NamedTokens& tokens) {
@@ -63,7 +64,7 @@ Result<DecisionModelTraits> LayaTraits(const std::string& model_dir) {
   return traits;
 }
 
-// The tokens of a question beside its state for which a step has room.
+// The room, in tokens, that a step has for a question in addition to its state.
 constexpr int32_t kUsualQuestionTokens = 1024;
 
 Result<DecisionModelTraits> SysoneModelTraits(const std::string& model_dir) {
@@ -99,7 +100,7 @@ Result<DecisionModelTraits> SysoneModelTraits(const std::string& model_dir) {
   return traits;
 }
 
-// The tokens of a question's options for which a step has room: 255 options of eight.
+// The room, in tokens, that a step has for a question's options: 255 options of eight tokens.
 constexpr int32_t kUsualOptionTokens = 2048;
 
 Result<DecisionModelTraits> KevModelTraits(const std::string& model_dir,

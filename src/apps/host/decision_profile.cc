@@ -14,8 +14,9 @@
 namespace skein {
 namespace {
 
-// Measured on one model of 135 million parameters (docs/results/decision-quality.md): letters there
-// are chance. The bound is a rule of thumb; `skein bench quality` measures.
+// The bound between small and large models is a rule of thumb; `skein bench quality` measures a
+// model. For one model with 135 million parameters, the reading letters was as good as chance
+// (docs/results/decision-quality.md).
 constexpr int64_t kSmallModelParameters = 1'000'000'000;
 
 Result<DecisionProfile> ProfileOfFile(const std::string& path, const DecisionProfile& base) {
@@ -25,7 +26,8 @@ Result<DecisionProfile> ProfileOfFile(const std::string& path, const DecisionPro
   return Status(profile.status().code(), path + ": " + profile.status().message());
 }
 
-// The profile of a model that was trained on the prompts of letters and says its temperature.
+// The profile of a model that was trained on prompts with letters and whose config has a
+// temperature.
 Result<DecisionProfile> ProfileOfConfig(const std::string& path, DecisionProfile usual) {
   SKEIN_ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path));
   FieldReader reader(json);

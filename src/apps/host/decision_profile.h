@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// The file beside a model, or in the user's configuration, that says how it is asked.
+// A file in a model's directory, or in the user's configuration, that says how decisions are read.
 inline constexpr char kDecisionProfileFile[] = "skein.decisions.json";
 
 // The facts that choose a profile.
@@ -20,23 +20,23 @@ struct DecisionProfileSource {
   int64_t num_parameters = 0;
   ModelTraits traits;
   std::optional<NamedReading> reading;  // --decision-reading; unset: that of the files
-  std::optional<PromptForm> prompt;     // --decision-prompt; as above
+  std::optional<PromptForm> prompt;     // --decision-prompt; unset: that of the files
 };
 
-// The first of these that there is, then changed by the options:
+// The first of these profiles that exists, with the changes that the options ask for:
 //   MODEL_DIR/skein.decisions.json
 //   the user's own, UserDecisionProfile(model_name)
-//   letters and `decision_temperature` of config.json, of a model trained on docs/decisions.md
-//   what UsualDecisionProfile says
+// letters with config.json's `decision_temperature`, of a model trained on docs/decisions.md
+// UsualDecisionProfile
 // kInvalidArgument names the file and the member.
 Result<DecisionProfile> LoadDecisionProfile(const DecisionProfileSource& source);
 
-// How models are asked of which nothing is known: one that only embeds by similarity; of the others
-// small ones by calibrated words, since they know texts better than letters, large ones by letters.
+// The profile of a model without a file: similarity if the model only embeds, calibrated words if
+// it is small, otherwise letters. Small models know texts better than letters.
 DecisionProfile UsualDecisionProfile(const ModelTraits& traits, int64_t num_parameters);
 
-// $XDG_CONFIG_HOME/skein/NAME.decisions.json, by default in ~/.config; '/' in a name becomes "--".
-// Empty if neither variable is set.
+// The path $XDG_CONFIG_HOME/skein/NAME.decisions.json; by default XDG_CONFIG_HOME is ~/.config. A
+// '/' in the name becomes "--". Empty if neither variable is set.
 std::string UserDecisionProfile(const std::string& model_name);
 
 }  // namespace skein

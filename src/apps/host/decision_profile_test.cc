@@ -45,7 +45,7 @@ class DecisionProfileTest : public ::testing::Test {
 TEST_F(DecisionProfileTest, FilesGoBeforeWhatIsUsual) {
   EXPECT_EQ(Load()->choice.reading, Reading::kLetters);
   EXPECT_EQ(Load(135'000'000)->choice.reading, Reading::kWords);
-  // A model that tells its temperature was trained on letters.
+  // A model whose config has a temperature was trained on letters.
   Write("config.json", R"({"decision_temperature": 1.5})");
   EXPECT_EQ(Load(135'000'000)->choice.reading, Reading::kLetters);
   EXPECT_EQ(Load(135'000'000)->predicate.temperature, 1.5);
@@ -71,7 +71,7 @@ TEST_F(DecisionProfileTest, OptionsGoBeforeFiles) {
     EXPECT_EQ(method.reading, Reading::kLetters);
     EXPECT_TRUE(method.permuted);
   }
-  // A temperature holds for the reading that it was fitted with.
+  // A temperature counts only for the reading that it was fitted with.
   EXPECT_EQ(profile->choice.temperature, 1);
 }
 

@@ -8,9 +8,10 @@
 
 namespace skein {
 
-// The recommendations of a model directory's generation_config.json: temperature, top_p, top_k,
-// repetition_penalty. The ids that end an answer come from `config`, else from the tokenizer. A
-// missing file recommends nothing. A broken one is kInvalidArgument, which names the member.
+// Reads the recommended sampling from a model directory's generation_config.json: temperature,
+// top_p, top_k, repetition_penalty. The ids that end an answer come from `config`, otherwise from
+// the tokenizer. A missing file recommends nothing. For a malformed file, kInvalidArgument names
+// the member.
 Result<GenerationDefaults> LoadGenerationDefaults(const std::string& model_dir,
                                                   const ModelConfig& config,
                                                   const Tokenizer& tokenizer);

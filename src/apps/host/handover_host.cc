@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kHashedEndBytes = 1 << 20;
 
-// Adds a file's length, first and last bytes to the words that are hashed.
+// Adds the length, the first and the last bytes of a file to `words`, which are hashed.
 Status AddFile(const std::filesystem::path& path, std::vector<uint64_t>* words) {
   std::error_code error;
   const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));

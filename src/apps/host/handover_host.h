@@ -15,17 +15,18 @@
 
 namespace skein {
 
-// The side of a hand-over that a process is: at most one is set, as HOST:PORT.
+// The address that decides a process's side of a hand-over. At most one is set, as HOST:PORT.
 struct HandoverOptions {
-  std::string decode_peer;  // a prefill instance: the address of its decode instance
-  std::string listen;       // a decode instance: where it takes prompts
+  std::string decode_peer;  // a prefill instance sets the address of its decode instance
+  std::string listen;       // a decode instance sets the address at which it accepts prompts
   bool any() const { return !decode_peer.empty() || !listen.empty(); }
 };
 
-// Disaggregation of a model's engine. Destroyed after the engine has been shut down, and before it.
+// The hand-over (disaggregation) of a model's engine. Destroyed after the engine was shut down, and
+// before the engine is destroyed.
 class HandoverHost {
  public:
-  // The engine and what it is made of, which outlive the host.
+  // The engine and its parts, which outlive the host.
   struct Parts {
     CpuRuntime* runtime = nullptr;
     EngineLoop* engine = nullptr;
@@ -34,16 +35,16 @@ class HandoverHost {
     std::vector<std::string> adapter_dirs;
   };
 
-  // Ok if an engine so configured can hand over, or be handed to. Fails with kInvalidArgument or
-  // kUnsupported, naming the option.
+  // Checks that an engine with this configuration can hand over prompts or accept them. Fails with
+  // kInvalidArgument or kUnsupported; the error names the option.
   static Status Check(const SchedulerConfig& scheduler, const CpuRuntime& runtime, bool records);
-  // REQUIRES: options.any(), Check is ok. A decode instance listens from here on.
+  // REQUIRES: options.any() is true and Check is ok. A decode instance listens from now on.
   static Result<std::unique_ptr<HandoverHost>> Make(const HandoverOptions& options,
                                                     const Parts& parts);
 
   // The engine for the server of a prefill instance; null for a decode instance.
   Engine* engine() { return prefill_ ? &*prefill_ : nullptr; }
-  // Before the engine is shut down.
+  // Called before the engine is shut down.
   void Stop();
 
  private:
@@ -51,8 +52,9 @@ class HandoverHost {
   std::optional<DecodeListener> decode_;
 };
 
-// Names all that a hand-over's bits depend on: the files of the model and of its adapters (by
-// length, first and last bytes), types and instruction class. Fails if a file cannot be read.
+// Names everything on which the bits of a hand-over depend: the files of the model and of its
+// adapters (by length, first and last bytes), the types and the instruction class. Fails if a file
+// cannot be read.
 Result<std::string> HandoverModelName(const CpuRuntime& runtime, const std::string& model_dir,
                                       const std::vector<std::string>& adapter_dirs);
 

@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// Shows a few options on --help, and all of them, in their groups, on --help-all.
+// Shows a few options for --help, and all options, in their groups, for --help-all.
 class FirstScreen final : public CLI::Formatter {
  public:
   FirstScreen(const CLI::Formatter& usual, std::vector<const CLI::Option*> first)

@@ -44,13 +44,13 @@ Result<std::unique_ptr<ChatTemplate>> LoadChatTemplate(const std::string& model_
     return ChatTemplate::Parse(source);
   }
   auto loaded = ChatTemplate::Load(model_dir);
-  // A model without a template serves everything but chat.
+  // A model without a template can be used for everything except chat.
   if (!loaded.ok() && loaded.status().code() == StatusCode::kNotFound)
     return std::unique_ptr<ChatTemplate>();
   return loaded;
 }
 
-// Draws a line of progress on stderr: on a terminal one that counts, elsewhere one per quarter.
+// Shows progress on stderr: a terminal gets a line that counts, other outputs a line per quarter.
 LoadProgress ShowProgress(const std::string& name) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   return [name, terminal, last = -1](int64_t done_bytes, int64_t total_bytes) mutable {
@@ -64,7 +64,7 @@ LoadProgress ShowProgress(const std::string& name) {
   };
 }
 
-// The scheduler that the options ask for; the model's own limits are not in it.
+// The scheduler's configuration by the options. Limits of the model are not part of it.
 Result<SchedulerConfig> SchedulerOf(const ModelHostOptions& options) {
   constexpr int32_t kUsualBatchedTokens = 512;
   SKEIN_ASSIGN_OR_RETURN(SchedulerConfig config, SchedulerConfigOf(options.scheduling));
@@ -104,20 +104,20 @@ struct NamedAdapter {
 
 constexpr char kNoAdapter[] = "none";
 
-// NAME=DIR; nothing if `text` is not that.
+// Parses NAME=DIR; nullopt if `text` has another form.
 std::optional<NamedAdapter> ParseAdapter(const std::string& text) {
   const size_t sign = text.find('=');
   if (sign == 0 || sign == std::string::npos || sign + 1 == text.size()) return std::nullopt;
   return NamedAdapter{text.substr(0, sign), text.substr(sign + 1)};
 }
 
-// The adapters of --lora in their order, and the one of them, or behind them, that answers
-// decisions.
+// The adapters of --lora in their order, then the decision adapter unless it is one of these.
 class NamedAdapters {
  public:
   explicit NamedAdapters(std::string model_name) : model_name_(std::move(model_name)) {}
 
-  // Parses --lora and --decision-lora. Names are distinct, and another than the model's.
+  // Parses --lora and --decision-lora. The names must differ from each other and from the model's
+  // name.
   Status Init(const ModelHostOptions& options, const std::string& model_dir) {
     for (const std::string& text : options.adapters) {
       const std::optional<NamedAdapter> adapter = ParseAdapter(text);
@@ -131,7 +131,8 @@ class NamedAdapters {
     std::optional<NamedAdapter> adapter = NamedAdapter{NameOfModel(dir), dir};
     if (text.find('=') != std::string::npos) adapter = ParseAdapter(text);
     if (!adapter) return Malformed("--decision-lora", text, "DIR, NAME=DIR or none");
-    // An adapter of --lora under the same name answers, if it is the same or nobody asked.
+    // If --lora has an adapter of the same name, that adapter answers decisions, provided that it
+    // is the same adapter or that --decision-lora was not given.
     for (size_t i = 0; i < all_.size(); ++i) {
       if (all_[i].name != adapter->name || (!text.empty() && !IsSame(all_[i], *adapter))) continue;
       of_decisions_ = i;
@@ -142,12 +143,12 @@ class NamedAdapters {
   }
 
   const std::vector<NamedAdapter>& all() const { return all_; }
-  // The place in all() of the one that answers decisions; unset: none does.
+  // The index in all() of the adapter that answers decisions; unset if none does.
   std::optional<size_t> of_decisions() const { return of_decisions_; }
 
  private:
   static bool IsSame(const NamedAdapter& a, const NamedAdapter& b) {
-    std::error_code error;  // a directory that is not there is no other's
+    std::error_code error;  // a directory that does not exist is not equivalent to any other
     return std::filesystem::equivalent(a.dir, b.dir, error);
   }
 
@@ -210,7 +211,7 @@ class CpuModelHost final : public ModelHost {
   Status AddAdapterEntry(const NamedAdapter& adapter, const ModelHostOptions& options);
 
   std::string model_dir_, decision_dir_;
-  std::optional<size_t> decision_adapter_;  // in adapters_
+  std::optional<size_t> decision_adapter_;  // index in adapters_
   std::string name_;
   MonotonicClock clock_;
   std::unique_ptr<Tokenizer> tokenizer_;
@@ -220,13 +221,13 @@ class CpuModelHost final : public ModelHost {
   std::optional<SchedulerRecorder> recorder_;
   std::optional<StopTableWriter> table_writer_;
   std::optional<TracePrinter> trace_printer_;
-  std::unique_ptr<EngineLoop> engine_;  // after what it uses
+  std::unique_ptr<EngineLoop> engine_;  // destroyed before the objects that it uses
   std::unique_ptr<HandoverHost> handover_;
   ModelEntry entry_;
   std::vector<ModelEntry> adapters_;
 };
 
-// kUnsupported for an option that only the processor has.
+// kUnsupported for an option that works only on the CPU.
 Status CheckCudaHas(const CpuRuntimeOptions& options) {
   const auto refuse = [](const std::string& option) {
     return Status(StatusCode::kUnsupported,
@@ -271,7 +272,7 @@ Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device,
                                std::move(opened));
 }
 
-// The settings that do not depend on the model.
+// The settings of the engine that do not depend on the model.
 Result<EngineConfig> EngineConfigOf(const ModelHostOptions& options) {
   EngineConfig config = {.max_queued_requests = options.max_queued_requests,
                          .max_wait_us = static_cast<TimeUs>(options.max_wait_s * 1e6),
@@ -349,7 +350,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   return Status::Ok();
 }
 
-// All of the entry but what adapters change.
+// Sets all members of the entry that adapters do not change.
 Status CpuModelHost::InitEntry(const ModelHostOptions& options, const ModelTraits& traits,
                                const SchedulerConfig& scheduler) {
   entry_.names = {name_};
@@ -375,8 +376,8 @@ Status CpuModelHost::InitEntry(const ModelHostOptions& options, const ModelTrait
   return Status::Ok();
 }
 
-// The entry of an adapter is the model's, but for its answers to questions without content and the
-// decision profile that its directory may hold.
+// Adds the entry of an adapter. It is a copy of the model's entry, except for the cached baselines
+// and for the decision profile that the adapter's directory may hold.
 Status CpuModelHost::AddAdapterEntry(const NamedAdapter& adapter, const ModelHostOptions& options) {
   ModelEntry entry = entry_;
   const ModelEntry fresh;
@@ -395,7 +396,8 @@ Status CpuModelHost::AddAdapterEntry(const NamedAdapter& adapter, const ModelHos
   return Status::Ok();
 }
 
-// Times a few steps where a policy, or how decodes run beside prompts, depends on what steps take.
+// Times a few steps if a policy, or the way decodes run beside prompts, depends on the times of
+// steps.
 Status CpuModelHost::ProfileIfNeeded(EngineConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, MakeSchedulerConfig(*config));
   StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, scheduler.num_kv_blocks,

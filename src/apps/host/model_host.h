@@ -27,29 +27,30 @@ namespace skein {
 
 class SchedulerObserver;  // sched/record/observer.h
 
-// The device that computes. The emulated GPU is for trials without one, and slow.
+// The device that computes. The emulated GPU is slow, and meant for trials on machines without a
+// GPU.
 enum class DeviceChoice : uint8_t { kCpu, kCuda, kCudaEmulated };
 
-// The options by which a model is loaded and an engine built around it. 0: choose.
+// The options for loading a model and making its engine. A value of 0 means: choose.
 struct ModelHostOptions {
-  std::string model;  // what FindModelDir takes
+  std::string model;  // any name that FindModelDir accepts
   DeviceChoice device = DeviceChoice::kCpu;
   ComputeChoice dtype = ComputeChoice::kAuto;
   Quantization quantization = Quantization::kAuto;
   SchedulingOptions scheduling;
-  std::string chat_template;            // a file; empty: the model's own
-  std::optional<ToolStyle> tool_style;  // unset: as the chat template shows it
+  std::string chat_template;            // a file; empty: the model's own template
+  std::optional<ToolStyle> tool_style;  // unset: detected from the chat template
   RerankTemplate rerank_template = RerankTemplate::kAuto;
   std::optional<NamedReading> decision_reading;  // unset: that of the model's profile
-  std::optional<PromptForm> decision_prompt;     // as above
-  std::optional<Pooling> pooling;                // of embeddings; unset: what the model's files say
+  std::optional<PromptForm> decision_prompt;     // unset: that of the model's profile
+  std::optional<Pooling> pooling;                // of embeddings; unset: that of the model's files
   std::vector<std::string> adapters;  // "NAME=DIR": LoRA adapters, served under these names
-  // Another, as NAME=DIR or DIR, that also answers the decisions asked of the model; empty: the
-  // one that comes along with a known model; "none": no adapter does.
+  // A further adapter, as NAME=DIR or DIR, that answers the decisions asked of the model. Empty:
+  // the decision adapter that belongs to a known model. "none": no adapter.
   std::string decision_adapter;
   HandoverOptions handover;
-  std::string record;                     // a file for the scheduler's events
-  SchedulerObserver* observer = nullptr;  // another observer of those; outlives the host
+  std::string record;                     // file for the scheduler's events
+  SchedulerObserver* observer = nullptr;  // a further observer of these events; outlives the host
   bool trace = false;                     // one line per scheduler iteration on stderr
   int32_t threads = 0;
   bool pin_threads = false;
@@ -57,58 +58,60 @@ struct ModelHostOptions {
   int32_t max_num_seqs = 16;
   std::optional<int32_t> max_num_batched_tokens;  // unset: UsualBatchedTokens of 512
   int32_t max_queued_requests = 4096;
-  double max_wait_s = 0;  // EngineConfig::max_wait_us; the server's default is another
+  double max_wait_s = 0;  // EngineConfig::max_wait_us; the server has another default
   int32_t max_logprobs = 20;
   std::string kv_cache_memory;  // "2GiB", "512MiB", bytes; empty: choose
-  std::string kv_cache_file;    // of that size; empty: in memory
+  std::string kv_cache_file;    // a file of that size for the KV cache; empty: in memory
   KvStorage kv_storage = KvStorage::kPaged;
-  std::string memory;  // of everything beside the weights; empty: not limited
+  std::string memory;  // limit for everything except the weights; empty: no limit
   bool enable_prefix_caching = true;
-  bool no_enable_prefix_caching = false;  // the other spelling; wins
+  bool no_enable_prefix_caching = false;  // the opposite spelling of the option; it wins
   bool plain_attention = false;           // read shared prefixes once for each request
   bool force_decode_path = false;         // run one-token requests through the decode path
-  bool show_progress = true;              // loading, on stderr
+  bool show_progress = true;              // of loading, on stderr
 };
 
 // Adds the options of ModelHostOptions, and the positional MODEL, to a command.
 void AddModelHostOptions(CLI::App* app, ModelHostOptions* options);
 
-// The runtime's options among these, without the model's directory and without the scheduling.
-// Fails with kInvalidArgument if a size cannot be read.
+// The runtime's options among these, without the model's directory and without scheduling.
+// kInvalidArgument if a size cannot be parsed.
 Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options);
 
-// The time that a command's running requests may take at its end.
+// How long a command waits at its end for running requests.
 inline constexpr TimeUs kShutdownUs = 5'000'000;
 
-// A loaded model with a running engine, tokenizer and chat template: all that an application needs
-// to serve it. Destroying it stops the engine.
+// A loaded model with a running engine, tokenizer and chat template: everything that an application
+// needs to serve the model. The destructor stops the engine.
 class ModelHost {
  public:
-  // Errors name the option or file that is wrong.
+  // Loads a model. Errors name the wrong option or file.
   static Result<std::unique_ptr<ModelHost>> Load(const ModelHostOptions& options);
   virtual ~ModelHost() = default;
 
   virtual Engine& engine() = 0;
   virtual const Tokenizer& tokenizer() const = 0;
   virtual const ChatTemplate* chat_template() const = 0;  // null: the model has none
-  virtual const Clock& clock() const = 0;                 // the engine's
+  virtual const Clock& clock() const = 0;                 // of the engine
   virtual const ModelConfig& config() const = 0;
-  // The same as the server wants it: names, engine, tokenizer, template, defaults.
+  // The model in the server's form: names, engine, tokenizer, template, defaults.
   virtual const ModelEntry& entry() const = 0;
-  // The same for each adapter, in the order of their ids, with its own decision profile.
+  // The entry of each adapter, in the order of the adapters' ids, with the adapter's own decision
+  // profile.
   virtual const std::vector<ModelEntry>& adapters() const = 0;
-  // Answers decisions asked of the model: the decision adapter's entry, or else entry().
+  // The entry that answers decisions asked of the model: the decision adapter's, otherwise entry().
   virtual const ModelEntry& decision_entry() const = 0;
   virtual const std::string& model_dir() const = 0;
   // The directory that holds the decision profile of decision_entry().
   virtual const std::string& decision_dir() const = 0;
-  virtual int64_t kv_block_bytes() const = 0;   // of all layers
-  virtual const std::string& name() const = 0;  // as the directory or org/name is called
-  // Waits until nothing runs, at most timeout_us; then ends what is left with kUnavailable.
+  virtual int64_t kv_block_bytes() const = 0;   // of one block in all layers
+  virtual const std::string& name() const = 0;  // the name of the directory, or org/name
+  // Waits until no request runs, at most timeout_us. Then ends the remaining requests with
+  // kUnavailable.
   virtual void Shutdown(TimeUs timeout_us) = 0;
 };
 
-// The model and its adapters, as requests name them.
+// The registry of the model and its adapters.
 ModelRegistry RegistryOf(const ModelHost& host);
 
 }  // namespace skein

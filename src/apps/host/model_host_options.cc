@@ -20,13 +20,13 @@ namespace {
 
 constexpr int kThreadsMax = 1024;
 
-// An error message if `name` names no reading; else empty.
+// Returns an error message if `name` is not the name of a reading, otherwise an empty text.
 std::string CheckReading(const std::string& name) {
   if (ReadingOf(name)) return "";
   return "is '" + name + "', must be " + kReadingsAllowed;
 }
 
-// How the model is loaded and asked.
+// Adds the options for loading the model and for its prompts.
 void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option(
          "MODEL", o->model,
@@ -70,7 +70,7 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
             "by that");
 }
 
-// Memory beside the weights, and how prompts use it.
+// Adds the options for memory besides the weights, and for the way in which prompts use it.
 void AddMemoryOptions(CLI::App* app, ModelHostOptions* o) {
   const HelpGroup group(app, "Memory");
   app->add_option("--kv-cache-memory", o->kv_cache_memory,
@@ -89,12 +89,12 @@ void AddMemoryOptions(CLI::App* app, ModelHostOptions* o) {
             "(--max-num-seqs 1), of which nothing is kept");
   app->add_flag("--enable-prefix-caching", o->enable_prefix_caching,
                 "Reuse the computed prefixes of earlier requests (on)");
-  // An option of its own, so that it has an environment variable of its own.
+  // A separate option, so that it has its own environment variable.
   app->add_flag("--no-enable-prefix-caching", o->no_enable_prefix_caching,
                 "Compute every prompt whole");
 }
 
-// Threads, and the largest request, step and queue.
+// Adds the options for threads and for the largest request, step and queue.
 void AddLimitOptions(CLI::App* app, ModelHostOptions* o) {
   const HelpGroup group(app, "Threads and limits");
   app->add_option("--threads", o->threads,
@@ -125,7 +125,7 @@ void AddLimitOptions(CLI::App* app, ModelHostOptions* o) {
       ->capture_default_str();
 }
 
-// Records, and switches that only comparisons need.
+// Adds the options for records, and switches that are only needed for comparisons.
 void AddExperimentOptions(CLI::App* app, ModelHostOptions* o) {
   const HelpGroup group(app, "Experiments");
   app->add_option("--record", o->record, "Write the scheduler's events to this file, for replay");

@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// The runtime's options that this command line gives.
+// The options of the runtime that this command line gives.
 Result<CpuRuntimeOptions> Behind(const std::string& command_line) {
   CLI::App app;
   ModelHostOptions options;
@@ -50,7 +50,7 @@ TEST(ModelHost, OptionsReachTheRuntime) {
   EXPECT_FALSE(Behind("model --memory much").ok());
 }
 
-// Names are parsed once, before a model is loaded.
+// Names of choices are parsed once, before a model is loaded.
 TEST(ModelHost, AWrongNameIsRefusedWithTheOptionAndWhatIsAllowed) {
   const auto refusal = [](const std::string& option) -> std::string {
     CLI::App app;

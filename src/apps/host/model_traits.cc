@@ -16,7 +16,7 @@ Status InvalidFile(const std::string& path, const std::string& problem) {
   return Status(StatusCode::kInvalidArgument, path + ": " + problem);
 }
 
-// The object that a file holds; an empty one if there is no file.
+// The object in a file; an empty object if the file does not exist.
 Result<Json> ReadObjectIfThere(const std::string& path) {
   return std::filesystem::exists(path) ? ReadJsonObject(path) : Json::object();
 }
@@ -28,7 +28,8 @@ bool ContainsIgnoringCase(std::string_view text, std::string_view part) {
   return !std::ranges::search(text, part, equal).empty();
 }
 
-// id2label in the order of the ids; where there is none, the reference library's own names.
+// Reads id2label in the order of the ids. Without it, the labels have the names of the reference
+// library.
 Status ReadLabels(const std::string& path, const Json& config_json, const ModelConfig& config,
                   ModelTraits* traits) {
   for (int32_t i = 0; i < config.num_classes; ++i) {
@@ -68,7 +69,7 @@ Status ReadMatryoshka(const std::string& path, const Json& config_json, ModelTra
   return Status::Ok();
 }
 
-// A Dense module, which must take what the modules before it give.
+// Reads a Dense module, whose input size must be the output size of the modules before it.
 Status ReadDense(const std::string& model_dir, const std::string& path, const Json& module,
                  ModelUse* use) {
   if (!module.contains("path") || !module["path"].is_string()) {
@@ -87,8 +88,8 @@ Status ReadDense(const std::string& model_dir, const std::string& path, const Js
   return Status::Ok();
 }
 
-// modules.json: which steps turn hidden states into an embedding. The pooling itself is read by
-// LoadPooling.
+// Reads modules.json: the steps that turn hidden states into an embedding. LoadPooling reads the
+// pooling itself.
 Status ReadModules(const std::string& model_dir, const std::string& path, const Json& modules,
                    ModelUse* use) {
   if (!modules.is_array()) return InvalidFile(path, "is not a list of modules");
@@ -147,7 +148,7 @@ Status ReadSequenceLimit(const std::string& path, const Json& json, int32_t* lim
   }
   const auto length = json.find("max_seq_length");
   if (length == json.end() || length->is_null()) return Status::Ok();
-  // transformers writes 10^30 where there is no limit.
+  // transformers writes 10^30 if there is no limit.
   constexpr double kUnlimited = 0x1p31;
   if (length->is_number() && *length >= kUnlimited) return Status::Ok();
   if (!length->is_number_integer() || *length < 1) {
@@ -202,8 +203,7 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   traits.embeds = config.head == Head::kNone || has_modules || pooling.has_value();
   if (!traits.embeds) return use;
   traits.embedding_size = config.hidden_size;
-  // Bidirectional models are pooled as sentence-transformers does unless their files name a
-  // pooling.
+  // Unless their files name a pooling, bidirectional models are pooled as in sentence-transformers.
   if (!pooling) {
     SKEIN_ASSIGN_OR_RETURN(pooling, LoadPooling(model_dir));
   }

@@ -142,7 +142,7 @@ TEST_F(ModelTraitsTest, PoolingByOption) {
     return LoadModelTraits(dir_.string(), "some-model", config_, pooling);
   };
   EXPECT_EQ(load(Pooling::kCls)->pooling, Pooling::kCls);
-  // A language model embeds by it alone, and goes on generating.
+  // With a pooling alone, a language model gives embeddings, and can still generate.
   config_.architecture = Architecture::kLlama;
   config_.head = Head::kLanguageModel;
   EXPECT_FALSE(Load()->traits.embeds);

@@ -14,12 +14,12 @@ namespace {
 
 using Options = std::vector<const CLI::Option*>;
 
-// A text as a cell of a table.
+// A text in the form of a table's cell.
 std::string Cell(const std::string& text) {
   return CLI::detail::find_and_replace(text, "|", "\\|");
 }
 
-// The type with what is allowed, " INT in [0 - 8]"; nothing for a flag.
+// The type and the allowed values, such as " INT in [0 - 8]"; empty for a flag.
 std::string TypeOf(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   if (type.empty()) return "";
@@ -49,7 +49,7 @@ std::string Table(const Options& options, bool shows_environment) {
   return text;
 }
 
-// `text` in lines of at most 100 columns.
+// `text` broken into lines of at most 100 columns.
 std::string Lines(const std::string& text) {
   constexpr size_t kMaxColumns = 100;
   std::string lines;
@@ -72,8 +72,8 @@ std::string Names(const std::string& begin, const Options& options) {
   return Lines(text);
 }
 
-// Writes the commands one after the other. A group of options that stood before, with the same
-// texts, is named again and not described again.
+// Writes the commands one after the other. A group of options with the same texts as an earlier
+// group is only named, not described again.
 class Page {
  public:
   void Add(const CLI::App& command, const std::string& name) {
@@ -121,7 +121,8 @@ class Page {
   }
 
   std::string text_;
-  std::map<std::string, std::string> described_in_;  // a group's texts: the command
+  // A group's texts -> the command that describes the group.
+  std::map<std::string, std::string> described_in_;
 };
 
 }  // namespace

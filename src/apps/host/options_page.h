@@ -5,7 +5,8 @@
 
 namespace skein {
 
-// The page docs/options.md: every option of every command of `app`, from the definitions alone.
+// Makes the page docs/options.md: every option of every command of `app`, from the options'
+// definitions alone.
 std::string OptionsPage(const CLI::App& app);
 
 }  // namespace skein

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMaxValue = 1 << 30;
 
-// Adds an option in milliseconds for a time in microseconds.
+// Adds an option whose value is in milliseconds, for a time in microseconds.
 void AddMilliseconds(CLI::App* app, const std::string& name, TimeUs* time_us, int least,
                      const std::string& description) {
   constexpr TimeUs kMillisecondUs = 1000;
@@ -138,7 +138,7 @@ Status Needs(const char* member, const char* needed) {
   return {StatusCode::kInvalidArgument, std::string(member) + " needs " + needed, member};
 }
 
-// The preset's policies with the choices over them.
+// The policies of the preset, replaced by the choices that the options make.
 Result<Policies> PoliciesOf(const SchedulingOptions& o) {
   const Preset* preset = FindPreset(o.preset);
   if (preset == nullptr) {

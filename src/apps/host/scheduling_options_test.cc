@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The configuration behind a command line; the message of a usage error as a Status.
+// The configuration that a command line gives; a usage error becomes a Status with its message.
 Result<SchedulerConfig> ConfigBehind(const std::string& command_line) {
   CLI::App app;
   SchedulingOptions options;

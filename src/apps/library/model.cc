@@ -27,7 +27,7 @@ Result<ModelHostOptions> ParseOptions(const std::string& model, std::vector<std:
   app.add_option("--max-wait", parsed.max_wait_s)->check(CLI::Range(0.0, 86400.0));
   parsed.show_progress = false;
   options.insert(options.begin(), model);
-  std::ranges::reverse(options);  // as CLI11 wants them
+  std::ranges::reverse(options);  // CLI11 expects the arguments in reverse order
   try {
     app.parse(options);
   } catch (const CLI::ParseError& error) {
@@ -51,7 +51,7 @@ LoadedModel InfoOf(const ModelHost& host) {
           .embedding_size = entry.traits.embedding_size};
 }
 
-// The status that the server turns into this HTTP status (skein/status.h).
+// The StatusCode that the server turns into this HTTP status (skein/status.h).
 StatusCode CodeOf(int http_status) {
   switch (http_status) {
     case 400:
@@ -110,7 +110,7 @@ Decision DecisionOf(const Json& answer) {
   return decision;
 }
 
-// The numbers of little-endian binary32 in base64, as /v1/embeddings writes them.
+// Decodes base64 to little-endian binary32 numbers, the form of /v1/embeddings.
 std::vector<float> FloatsOf(const std::string& base64) {
   const auto value_of = [](char c) -> uint32_t {
     if (c >= 'A' && c <= 'Z') return static_cast<uint32_t>(c - 'A');
@@ -141,7 +141,7 @@ class ServedModel::Impl {
   explicit Impl(std::unique_ptr<ModelHost> host)
       : info_(InfoOf(*host)),
         host_(std::move(host)),
-        // The samples of requests without a seed differ, and are the same in every run.
+        // Requests without a seed get different seeds, which are the same in every run.
         routes_(std::make_unique<LocalRoutes>(RegistryOf(*host_), [next = uint64_t{0}]() mutable {
           return next += 0x9E3779B97F4A7C15;
         })) {}
@@ -151,7 +151,7 @@ class ServedModel::Impl {
       std::unique_lock lock(mutex_);
       answered_.wait(lock, [this] { return num_open_ == 0; });
     }
-    routes_.reset();  // before the models that it asks
+    routes_.reset();  // before the models that it uses
   }
 
   const LoadedModel& info() const { return info_; }

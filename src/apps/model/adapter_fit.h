@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// Refuses an adapter (the one of `dir`) that changes a weight which the model lacks or has in
+// Refuses an adapter (from `dir`) that changes a weight which the model does not have or has in
 // another shape.
 inline Status CheckAdapterFits(const LoraAdapter& adapter, const std::vector<ModelTensor>& tensors,
                                const std::string& dir) {

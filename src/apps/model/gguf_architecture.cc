@@ -23,7 +23,7 @@ constexpr GgufArchitecture kArchitectures[] = {
     {kGemma3, "Gemma3ForCausalLM", "gemma3_text"},
 };
 
-// GGUF keeps f32 numbers. The shortest decimal form of one is what the original config said.
+// GGUF stores f32 numbers. The number in the original config was the shortest decimal form.
 double ShortestDecimal(double value) {
   char text[64];
   const auto written = std::to_chars(text, text + sizeof(text), static_cast<float>(value));
@@ -47,7 +47,7 @@ class Keys {
   Result<std::optional<std::string_view>> String(const char* name) const {
     return metadata_.String(prefix_ + name);
   }
-  // Copies a number into `json`; absent is an error.
+  // Copies a number into `json`. An absent number is an error.
   Status Require(const char* name, const char* member, Json* json) const {
     SKEIN_ASSIGN_OR_RETURN(const auto value, Int(name));
     if (!value) return metadata_.Error(prefix_ + name, "is missing");
@@ -66,7 +66,7 @@ class Keys {
   std::string prefix_;
 };
 
-// Refuses what a file may ask for and the config of a plain decoder cannot say.
+// Refuses settings of a file that the config of a plain decoder cannot express.
 Status CheckPlain(const Keys& keys, bool is_gemma) {
   for (const char* name : {"expert_count", "attention.sliding_window"}) {
     if (is_gemma && name == std::string_view("attention.sliding_window")) continue;
@@ -80,8 +80,8 @@ Status CheckPlain(const Keys& keys, bool is_gemma) {
 
 constexpr char kRopeFactors[] = "rope_freqs.weight";
 
-// Llama 3.1's and 3.2's scaling, which a file holds as the factor of each frequency. The published
-// models have these parameters and no others; a file of another table is refused.
+// The RoPE scaling of Llama 3.1 and 3.2, which a file stores as one factor per frequency. All
+// published models have the parameters used here; a file with other factors is refused.
 Result<Json> Llama3Scaling(const GgufModel& file, const Json& config) {
   const auto head_dim = config["head_dim"].get<int32_t>();
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor factors, file.Find(kRopeFactors));
@@ -139,7 +139,8 @@ Status ReadRopeScaling(const GgufModel& file, const Keys& keys, Json* config) {
   return Status::Ok();
 }
 
-// Keys and values must have one size, and the rotation must cover all of it.
+// Reads the head's size. Keys and values must have the same size, and the rotation must cover all
+// of it.
 Status ReadHeadDim(const Keys& keys, Json* config) {
   const int64_t heads = (*config)["num_attention_heads"].get<int64_t>();
   const int64_t hidden = (*config)["hidden_size"].get<int64_t>();
@@ -161,8 +162,8 @@ Status ReadHeadDim(const Keys& keys, Json* config) {
   return Status::Ok();
 }
 
-// The members that only Gemma 3 has. Every sixth layer is global, and local ones have the theta
-// 10,000: files do not say so.
+// Reads the members that only Gemma 3 has. Files do not state that every sixth layer is global and
+// that local layers have the theta 10,000.
 Status ReadGemma(const Keys& keys, Json* config) {
   for (const char* name : {"attn_logit_softcapping", "final_logit_softcapping"}) {
     SKEIN_ASSIGN_OR_RETURN(const auto cap, keys.Double(name));
@@ -172,7 +173,7 @@ Status ReadGemma(const Keys& keys, Json* config) {
   (*config)["hidden_activation"] = "gelu_pytorch_tanh";
   (*config)["sliding_window_pattern"] = 6;
   (*config)["rope_local_base_freq"] = 10000.0;
-  // The scale of scores is the head's, but in the model of 27B parameters (62 layers).
+  // Scores are scaled by the head's size, except in the model with 27B parameters (62 layers).
   const int64_t heads = (*config)["num_attention_heads"].get<int64_t>();
   const bool of_27b = (*config)["num_hidden_layers"] == 62 && heads > 0;
   (*config)["query_pre_attn_scalar"] =
@@ -190,7 +191,7 @@ Status ReadSpecialTokens(const GgufMetadata& metadata, Json* config) {
     if (id) (*config)[member] = *id;
   }
   if (!config->contains("eos_token_id")) return Status::Ok();
-  // The ends of a turn and of a message, where these are not the end of a text.
+  // The tokens that end a turn and a message, unless they also end a text.
   Json ends = Json::array({(*config)["eos_token_id"]});
   for (const char* key : {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
     SKEIN_ASSIGN_OR_RETURN(const auto id, metadata.Int(key));
@@ -204,8 +205,8 @@ Status ReadSpecialTokens(const GgufMetadata& metadata, Json* config) {
 
 namespace {
 
-// Decision models in GGUF files of llama.cpp. Their answers need a head or a prompt of their own,
-// which the reader of files does not have: as a language model they would answer otherwise.
+// Refuses decision models in GGUF files of llama.cpp. Their answers need a head or a prompt that
+// this reader does not have; as language models they would give other answers.
 Status CheckNoDecisionModel(const GgufMetadata& metadata, std::string_view architecture) {
   const std::string key = std::string(architecture) + ".decision.type";
   SKEIN_ASSIGN_OR_RETURN(const auto type, metadata.String(key));

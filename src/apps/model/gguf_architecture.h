@@ -10,22 +10,22 @@
 
 namespace skein {
 
-// One model architecture, as GGUF files spell it.
+// The names of one model architecture.
 struct GgufArchitecture {
   const char* name;          // general.architecture
   const char* hugging_face;  // the architecture of a config.json
-  const char* model_type;    // its model_type
+  const char* model_type;    // model_type of a config.json
 };
 
-// All architectures that are known.
+// All supported architectures.
 std::span<const GgufArchitecture> GgufArchitectures();
 
-// The architecture that the file names; kUnsupported, by name, if it is not known, and for a
-// decision model, which a file does not hold in a form that can be read.
+// The architecture that the file names. kUnsupported, naming the architecture, if it is not
+// supported, and for decision models, which cannot be read from a GGUF file.
 Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadata);
 
-// The config.json of the file's model, with weights of `dtype`. Errors name the metadata key.
-// kUnsupported for what the metadata asks for and the model's config cannot say.
+// Makes the config.json of the file's model, with weights of `dtype`. Errors name the metadata key.
+// kUnsupported for a setting in the metadata that the model's config cannot express.
 Result<nlohmann::ordered_json> GgufConfigJson(const GgufModel& file, DType dtype);
 
 }  // namespace skein

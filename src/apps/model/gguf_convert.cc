@@ -22,23 +22,23 @@
 namespace skein {
 namespace {
 
-constexpr int64_t kChunkElements = int64_t{1} << 20;  // converted at once: 4 MiB of f32
+constexpr int64_t kChunkElements = int64_t{1} << 20;  // converted at a time: 4 MiB of f32
 constexpr int64_t kMaxShardBytes = 5'000'000'000;
 
 Status Invalid(const std::string& message) { return Status(StatusCode::kInvalidArgument, message); }
 
-// One weight of the model and the tensor of the file that holds it.
+// One weight of the model, and the tensor of the file that holds it.
 struct Source {
   TensorSpec spec;
   TensorView view;
-  float offset = 0;  // of the tensor's elements from the weight's
+  float offset = 0;  // element of the tensor = element of the weight + offset
 };
 
-// Every weight with its tensor; a tensor that is no weight's is an error.
+// Finds the tensor of every weight. A tensor that belongs to no weight is an error.
 Result<std::vector<Source>> FindSources(const ModelFiles& files, const std::string& path,
                                         const ModelConfig& config, DType dtype) {
   std::vector<Source> sources;
-  std::set<std::string, std::less<>> used = {"rope_freqs.weight"};  // it is in the config
+  std::set<std::string, std::less<>> used = {"rope_freqs.weight"};  // config.json has its contents
   for (const ModelTensor& weight : ListTensors(config)) {
     SKEIN_ASSIGN_OR_RETURN(TensorView view, files.Find(weight.name, weight.shape));
     const float offset = weight.role == TensorRole::kNorm ? config.decoder.norm_offset : 0;
@@ -104,13 +104,13 @@ Json GenerationConfig(const Json& config) {
   return generation;
 }
 
-// All of a model's directory but its weights.
+// A model's directory without the weights.
 struct Description {
   ModelConfig config;
   Json config_json;
   GgufTokenizerFiles tokenizer;
 
-  // config.json is written last: without it a directory is no model's.
+  // config.json is written last: a directory without it does not count as a model.
   Status Write(const std::string& dir) const {
     const std::pair<const char*, std::string> files[] = {
         {"tokenizer.json", tokenizer.tokenizer_json},

@@ -48,7 +48,7 @@ class GgufConvertTest : public ::testing::Test {
     options_.force = true;
     return ConvertGguf(options_);
   }
-  // The message that refuses the changed file.
+  // The error message for a file with this change.
   std::string Refusal(const std::function<void(TinyGguf*)>& change) {
     TinyGguf gguf;
     change(&gguf);
@@ -57,7 +57,8 @@ class GgufConvertTest : public ::testing::Test {
     EXPECT_FALSE(fs::exists(options_.dir));
     return summary.status().message();
   }
-  // The first element of each row of a weight, over the row's length: the file's row numbers.
+  // The first element of each row of a weight, divided by the row's length, which tells the row's
+  // number in the file.
   std::vector<float> RowsOf(const std::string& name) {
     const Result<ModelFiles> files = ModelFiles::Open(options_.dir);
     EXPECT_TRUE(files.ok()) << files.status().message();
@@ -165,7 +166,8 @@ TEST_F(GgufConvertTest, RopeScalingsAreThoseOfTheConfig) {
   EXPECT_EQ(DescribeModel(options_.dir).value().config.rope.type, RopeType::kLinear);
   EXPECT_EQ(DescribeModel(options_.dir).value().config.rope.factor, 2);
 
-  // Frequencies of 1 and 1e-4: Llama 3.2 leaves the first as it is and divides the second by 32.
+  // The frequencies are 1 and 1e-4. Llama 3.2's scaling keeps the first and divides the second by
+  // 32.
   TinyGguf llama3;
   llama3.builder.Float("llama.rope.freq_base", 1e8f)
       .Tensor("rope_freqs.weight", {2}, 0, GgufBuilder::Bytes(1.0f) + GgufBuilder::Bytes(32.0f));
@@ -179,7 +181,7 @@ TEST_F(GgufConvertTest, AnAdapterIsAddedInTheModelsOrder) {
   WriteAdapter("model.layers.0.self_attn.q_proj", 8, 8);
   const Result<GgufConvertSummary> summary = Convert({});
   ASSERT_TRUE(summary.ok()) << summary.status().message();
-  // Row i has 2 * 1000 i more, as the row that it is in the model.
+  // The adapter adds 2 * 1000 i to row i of the model, whose order of rows is not the file's.
   EXPECT_THAT(RowsOf("model.layers.0.self_attn.q_proj.weight"),
               ElementsAre(0, 252, 501, 753, 1004, 1256, 1505, 1757));
   EXPECT_EQ(Read("config.json")["decision_temperature"], 1.5);
@@ -197,7 +199,7 @@ TEST_F(GgufConvertTest, Bf16IsRoundedOnce) {
   const Result<ModelFiles> files = ModelFiles::Open(options_.dir);
   const Result<TensorView> view = files.value().Find("model.layers.0.self_attn.q_proj.weight");
   EXPECT_EQ(view.value().dtype, DType::kBf16);
-  // Row 7, element 7: 63 of the file and 2 * 7000 of the adapter.
+  // Row 7, element 7: 63 from the file plus 2 * 7000 from the adapter.
   Bf16 last;
   std::memcpy(&last.bits, view.value().data + view.value().bytes - 2, 2);
   EXPECT_EQ(last.bits, ToBf16(14063.0f).bits);

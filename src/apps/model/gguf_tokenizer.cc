@@ -35,7 +35,7 @@ Json InTurn(Json first, Json second) {
           {"pretokenizers", Json::array({std::move(first), std::move(second)})}};
 }
 
-// The cuts of Llama 3 and its kin, which differ in how many digits stay together.
+// The cuts of Llama 3 and similar models, which differ in the number of digits that stay together.
 Json WordCuts(const char* digits) {
   const std::string regex = std::string("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?") +
                             "\\p{L}+|" + digits + "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" +
@@ -68,7 +68,7 @@ Result<const GgufPreTokenizer*> FindPreTokenizer(const GgufMetadata& metadata) {
   return metadata.Unsupported(kPreKey, "is '" + std::string(*pre) + "'; supported are " + known);
 }
 
-// Refuses strings that JSON cannot hold and, with `unique`, those that come twice.
+// Refuses strings that JSON cannot hold and, with `unique`, strings that occur twice.
 Result<std::vector<std::string_view>> RequireStrings(const GgufMetadata& metadata, const char* key,
                                                      bool unique) {
   SKEIN_ASSIGN_OR_RETURN(auto strings, metadata.Strings(key));
@@ -112,7 +112,7 @@ Result<Json> AddedTokens(const GgufMetadata& metadata,
   return added;
 }
 
-// A BPE model without merges.
+// Makes a BPE model without merges.
 Json BpeModel(const std::vector<std::string_view>& tokens) {
   Json model;
   model["type"] = "BPE";
@@ -121,7 +121,7 @@ Json BpeModel(const std::vector<std::string_view>& tokens) {
     model[absent] = nullptr;
   }
   for (const char* flag : {"fuse_unk", "byte_fallback", "ignore_merges"}) model[flag] = false;
-  // ordered_json compares a new member with every earlier one; its base type does not.
+  // ordered_json would compare a new member with every earlier one; its base type does not.
   auto& vocab = (model["vocab"] = Json::object()).get_ref<Json::object_t&>();
   vocab.reserve(tokens.size());
   for (size_t id = 0; id < tokens.size(); ++id) {
@@ -146,7 +146,7 @@ Result<Json> ReadMergesOfScores(const GgufMetadata& metadata,
   return json;
 }
 
-// The token of a key such as tokenizer.ggml.bos_token_id; nullopt: there is none.
+// The token that a key such as tokenizer.ggml.bos_token_id names; nullopt if the key is absent.
 Result<std::optional<std::string_view>> TokenOf(const GgufMetadata& metadata, const char* key,
                                                 const std::vector<std::string_view>& tokens) {
   SKEIN_ASSIGN_OR_RETURN(const auto id, metadata.Int(key));
@@ -181,7 +181,7 @@ Result<std::string> ConfigJson(const GgufMetadata& metadata,
   return config.dump(2) + "\n";
 }
 
-// The tokens around a text: null if there are none.
+// The post-processor that puts tokens around a text; null if it puts none.
 Result<Json> PostProcessor(const GgufMetadata& metadata,
                            const std::vector<std::string_view>& tokens, bool adds_bos) {
   Json single = Json::array(), special = Json::object();
@@ -214,7 +214,7 @@ Result<Json> PostProcessor(const GgufMetadata& metadata,
               {"special_tokens", std::move(special)}};
 }
 
-// Byte-level BPE (tokenizer.ggml.model "gpt2").
+// Reads byte-level BPE (tokenizer.ggml.model "gpt2").
 Status ReadByteLevel(const GgufMetadata& metadata, const std::vector<std::string_view>& tokens,
                      Json* json) {
   SKEIN_ASSIGN_OR_RETURN(const GgufPreTokenizer* const pre, FindPreTokenizer(metadata));
@@ -232,7 +232,8 @@ Status ReadByteLevel(const GgufMetadata& metadata, const std::vector<std::string
   return Status::Ok();
 }
 
-// SentencePiece's BPE (tokenizer.ggml.model "llama"): spaces are U+2581, bytes have tokens.
+// Reads SentencePiece's BPE (tokenizer.ggml.model "llama"): a space is U+2581, and bytes have
+// tokens.
 Status ReadSentencePiece(const GgufMetadata& metadata, const std::vector<std::string_view>& tokens,
                          Json* json) {
   constexpr char kSpace[] = "\u2581";

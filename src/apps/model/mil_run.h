@@ -20,18 +20,18 @@ struct MilRunOptions {
   std::function<void()> weights_loaded;  // see CpuRuntimeOptions
 };
 
-// One prompt of random tokens, computed in one mode to the logits of two labels, as the server
-// would compute it when that is all it has to do.
+// Computes a prompt of random tokens in one mode, up to the logits of two labels, in the way of a
+// server without other requests.
 class MilRun {
  public:
   // Fails as CpuRuntime::Load does.
   static Result<std::unique_ptr<MilRun>> Load(const MilRunOptions& options, const PrefillMode& mode,
                                               int32_t num_tokens);
 
-  // Computes the first `num_tokens` of the prompt; seconds that it took. REQUIRES: there are so
-  // many, and at least one.
+  // Computes the first `num_tokens` tokens of the prompt and returns the seconds that it took.
+  // REQUIRES: 1 <= num_tokens <= the prompt's length.
   double Run(int32_t num_tokens);
-  // The values that the last run read. The same bits in every mode.
+  // The values that the last run read. Every mode gives the same bits.
   const std::vector<float>& values() const { return values_; }
 
  private:
@@ -39,7 +39,7 @@ class MilRun {
 
   const PrefillMode& mode_;
   std::vector<TokenId> tokens_;
-  std::vector<BlockId> blocks_;  // what is kept
+  std::vector<BlockId> blocks_;  // blocks for the keys and values that are kept
   OutputSpec read_;
   std::unique_ptr<CpuRuntime> runtime_;
   std::vector<float> values_;

@@ -26,7 +26,7 @@ std::string Variable(const char* name) {
 
 bool IsFetched(const std::string& dir) { return FileExists(dir + "/config.json"); }
 
-// The state of a GGUF file on which its description depends.
+// The properties of a GGUF file on which its description depends.
 Result<std::string> GgufFingerprint(const std::string& file) {
   std::error_code error;
   const uintmax_t bytes = fs::file_size(file, error);
@@ -37,8 +37,9 @@ Result<std::string> GgufFingerprint(const std::string& file) {
          std::to_string(kGgufConverterVersion) + "\n";
 }
 
-// A directory in the cache with the description of the file and a link to it. It is made anew when
-// the file has changed, in a place of its own: processes that start at once disturb none.
+// Returns a directory in the cache with the description of the file and a link to the file. If the
+// file has changed, the directory is made again, first under another name, so that processes that
+// start at the same time do not disturb each other.
 Result<std::string> DescribedGguf(const std::string& file) {
   SKEIN_ASSIGN_OR_RETURN(const std::string cache, CacheDir());
   std::error_code error;
@@ -72,13 +73,14 @@ Result<std::string> DescribedGguf(const std::string& file) {
   return dir;
 }
 
-// The GGUF file that `model` is, or that is in it instead of a model; empty: none.
+// The GGUF file that `model` names, or the one in a directory without a config.json; empty if there
+// is none.
 std::string GgufFileOf(const std::string& model) {
   constexpr std::string_view kExtension = ".gguf";
   std::error_code error;
   if (fs::is_regular_file(model, error)) return model.ends_with(kExtension) ? model : "";
   if (!fs::is_directory(model, error) || fs::exists(model + "/config.json", error)) return "";
-  std::string first;  // by name: of a model in parts the first
+  std::string first;  // by name; the first part of a model in several files
   for (fs::directory_iterator it(model, error), end; !error && it != end; it.increment(error)) {
     const std::string path = it->path().string();
     if (path.ends_with(kExtension) && (first.empty() || path < first)) first = path;
@@ -104,10 +106,12 @@ std::string NameOfModel(const std::string& model) {
   std::error_code error;
   if (fs::is_regular_file(model, error)) {
     const std::string name = fs::path(model).stem().string();
-    const size_t part = name.find("-00001-of-");  // the first part gives its name to all
+    // A model in several parts has the name of its first part.
+    const size_t part = name.find("-00001-of-");
     return name.substr(0, part);
   }
-  // org/name keeps both parts, a fetched model its name; a directory is called by its last.
+  // A name such as org/name or that of a known model is kept. A directory is named by its last
+  // component.
   if (!fs::is_directory(model, error)) return model;
   auto path = fs::absolute(model).lexically_normal();
   if (path.filename().empty()) path = path.parent_path();

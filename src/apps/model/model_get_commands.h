@@ -4,8 +4,8 @@
 
 namespace skein {
 
-// These add `skein model fetch`, which gets a known model, and `skein model convert`, which makes a
-// model directory of a GGUF file.
+// These functions add `skein model fetch`, which fetches a known model, and `skein model convert`,
+// which makes a model directory from a GGUF file.
 void AddModelFetchCommand(CLI::App* model, int* exit_status);
 void AddModelConvertCommand(CLI::App* model, int* exit_status);
 

@@ -106,7 +106,7 @@ nlohmann::ordered_json DecisionModelJson(const DecisionModelTraits& traits) {
   return json;
 }
 
-// The lines of a decision model.
+// Adds the lines about a decision model.
 template <typename Line>
 void AddDecisionModel(const ModelConfig& config, const DecisionModelTraits& traits,
                       const Line& line) {
@@ -143,8 +143,8 @@ void AddDecisionModel(const ModelConfig& config, const DecisionModelTraits& trai
   line("  temperatures", temperatures);
 }
 
-// Bytes of the weights: matrices that can be int8 have 1 byte per element and a scale per row, the
-// others have the compute type.
+// The bytes of the weights. Matrices that can be int8 take 1 byte per element and a scale per row;
+// other weights have the compute type.
 int64_t Int8WeightBytes(const ModelConfig& config, DType compute) {
   int64_t bytes = 0;
   for (const ModelTensor& tensor : ListTensors(config)) {
@@ -161,7 +161,8 @@ int64_t Int8WeightBytes(const ModelConfig& config, DType compute) {
   return bytes;
 }
 
-// Weights, the KV of one full context and its state. A config may claim one that no memory holds.
+// The bytes of the weights, and of KV cache and state for one full context. A config may claim more
+// context than any memory holds.
 int64_t MemoryBytes(const ModelInfo& info, int64_t weight_bytes) {
   int64_t bytes = 0;
   if (__builtin_mul_overflow(info.kv_bytes_per_token, int64_t{info.config.max_position}, &bytes) ||
@@ -172,7 +173,7 @@ int64_t MemoryBytes(const ModelInfo& info, int64_t weight_bytes) {
   return bytes;
 }
 
-// Whether the files hold the tensor, plain or quantized.
+// Checks that the files hold the tensor, plain or quantized.
 Status CheckTensor(const ModelFiles& files, const ModelTensor& tensor,
                    const QuantizationConfig& quantization) {
   constexpr std::string_view kWeight = ".weight";

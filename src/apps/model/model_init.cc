@@ -19,13 +19,13 @@
 namespace skein {
 namespace {
 
-// A vocabulary is one large object: each member of an ordered one takes a search through all
-// before.
+// A vocabulary is one large object. An ordered object would search all earlier members for each new
+// one.
 using SortedJson = nlohmann::json;
 
 constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
 
-// The files of a tokenizer and what a config says of it.
+// The files of a tokenizer, and its values for a config.
 struct TokenizerFiles {
   std::vector<std::pair<std::string, std::string>> files;  // name, contents
   int32_t vocab_size = 0;                                  // largest id + 1
@@ -40,7 +40,7 @@ TokenizerFiles ByteTokenizer() {
           kByteTokenizerImEnd};
 }
 
-// Token text -> id of everything in a tokenizer.json whose vocabulary is an object.
+// Maps the text of each token in a tokenizer.json to its id. The vocabulary must be an object.
 Result<std::map<std::string, int32_t>> ReadVocabulary(const SortedJson& tokenizer,
                                                       const std::string& path) {
   std::map<std::string, int32_t> ids;
@@ -64,7 +64,7 @@ Result<std::map<std::string, int32_t>> ReadVocabulary(const SortedJson& tokenize
   return ids;
 }
 
-// The id of a special token that tokenizer_config.json names, as text or as {"content": text}.
+// The id of a special token that tokenizer_config.json names, as a text or as {"content": text}.
 std::optional<int32_t> SpecialId(const SortedJson& config, const char* name,
                                  const std::map<std::string, int32_t>& ids) {
   if (!config.is_object() || !config.contains(name)) return std::nullopt;
@@ -103,7 +103,7 @@ Result<TokenizerFiles> ReadTokenizer(const std::string& dir) {
   return tokenizer;
 }
 
-// The shape's own tokens where they are the tokenizer's too; else the tokenizer's.
+// The special tokens of the shape if the tokenizer has them, otherwise those of the tokenizer.
 SpecialTokens TokensOf(const ModelShape& shape, const TokenizerFiles& tokenizer) {
   const std::vector<int32_t>& known = shape.tokens.eos;
   if (shape.vocab_size > 0 &&

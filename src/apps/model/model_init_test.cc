@@ -31,13 +31,13 @@ class ModelInitTest : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(root_); }
 
-  // A tokenizer whose end-of-text token is `eos`, spelled as `eos_json` in its config.
+  // Makes a tokenizer whose end-of-text token is `eos`, which its config spells `eos_json`.
   std::string MakeTokenizer(int eos, const std::string& eos_json) {
     fs::create_directories(root_ / "tokenizer");
     std::ofstream(root_ / "tokenizer/tokenizer.json")
         << R"({"model": {"vocab": {"a": 0, "b": 1}}, "added_tokens": [{"content": "<end>", "id": )"
         << eos << "}]}";
-    // The limit is what transformers writes for "none": no 64-bit reader takes it.
+    // transformers writes this number for "no limit"; it does not fit 64 bits.
     std::ofstream(root_ / "tokenizer/tokenizer_config.json")
         << R"({"model_max_length": 1000000000000000019884624838656, "eos_token": )" << eos_json
         << "}";

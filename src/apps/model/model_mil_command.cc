@@ -21,7 +21,7 @@
 namespace skein {
 namespace {
 
-constexpr double kOver = 1.05;  // of the longest input, that must not fit
+constexpr double kOver = 1.05;  // an input of this times the longest one must not fit
 
 struct ModelMilOptions {
   MilRunOptions run;
@@ -33,12 +33,12 @@ struct ModelMilOptions {
   int32_t time_tokens = 0;
   int32_t repetitions = 3;
   int32_t warm_up_tokens = 0;  // 0: time_tokens
-  // In a process of its own.
+  // Set in a child process, which makes this one run.
   std::string run_mode;
   int32_t run_tokens = 0;
 };
 
-// The facts about a model and this machine that are known before anything is loaded.
+// The facts about a model and this machine that are known before the model is loaded.
 struct Setting {
   ModelConfig config;
   DType dtype = DType::kBf16;
@@ -64,8 +64,8 @@ Result<Setting> ReadSetting(ModelMilOptions* options) {
   return setting;
 }
 
-// A run that is just as long as the memory allows, and one that is longer, up to where it takes
-// more.
+// Runs the longest input that the planned memory allows, and a longer input until it exceeds the
+// memory.
 Json Prove(const ModelMilOptions& options, const Setting& setting, const PrefillMode& mode,
            int64_t memory_bytes) {
   const int32_t longest = setting.MaxTokens(mode, memory_bytes);
@@ -93,7 +93,7 @@ Json Prove(const ModelMilOptions& options, const Setting& setting, const Prefill
     entry["planned_bytes"] =
         RequestBytes(setting.config, setting.dtype, mode, tokens, setting.threads);
     Result<MilProof> run = WatchMilChild(command, over ? memory_bytes : 0);
-    if (!run.ok()) {  // such as out of memory: the other modes are proved all the same
+    if (!run.ok()) {  // such as out of memory: the other modes are still run
       entry["error"] = run.status().message();
       fmt::print("  {:<20}{:>9} tokens: {}\n", mode.name, tokens, run.status().message());
       continue;
@@ -141,15 +141,15 @@ Result<Json> Plan(const ModelMilOptions& options, const Setting& setting) {
   return json;
 }
 
-// Tokens that a pass of the mode takes through a product at a time. `chunk_tokens`: of hybrid
-// execution; 0: the default.
+// The number of tokens that the mode computes at a time in a matrix product. `chunk_tokens` is that
+// of hybrid execution; 0: the default.
 int32_t TokensAtATime(const PrefillMode& mode, int32_t chunk_tokens, int32_t num_tokens) {
   if (mode.execution == Execution::kHybrid && chunk_tokens > 0) return chunk_tokens;
   const bool cut = mode.execution == Execution::kHybrid || mode.in_steps;
   return cut ? kHybridChunkTokens : num_tokens;
 }
 
-// The same prompt in every mode and chunk size, in turns.
+// Times the same prompt in every mode and chunk size, in alternating rounds.
 Result<Json> Time(const ModelMilOptions& options, const Setting& setting) {
   struct Timed {
     const PrefillMode* mode;
@@ -176,7 +176,7 @@ Result<Json> Time(const ModelMilOptions& options, const Setting& setting) {
   for (int32_t i = 0; i <= options.repetitions; ++i) {
     for (Timed& timed : all) {
       const double seconds = timed.run->Run(i > 0 ? options.time_tokens : warm_up_tokens);
-      if (i > 0) timed.seconds.push_back(seconds);  // the first warms up
+      if (i > 0) timed.seconds.push_back(seconds);  // the first round warms up
       if (timed.run->values() == all.front().run->values()) continue;
       return Status(StatusCode::kInternal, fmt::format("{} reads other bits than {}",
                                                        timed.mode->name, all.front().mode->name));

@@ -4,7 +4,8 @@
 
 namespace skein {
 
-// Adds `skein model mil`: how long an input a memory allows, by mode.
+// Adds `skein model mil`, which tells the longest input (MIL) that a memory size allows in each
+// mode.
 void AddModelMilCommand(CLI::App* model, int* exit_status);
 
 }  // namespace skein

@@ -6,8 +6,8 @@
 
 namespace skein {
 
-// Makes a directory for a model. Refuses one that holds anything; with `force` it removes the
-// model's files that are in it instead.
+// Makes a directory for a model. Refuses a directory that is not empty; with `force` it removes
+// model files in the directory instead.
 Status PrepareModelDirectory(const std::string& dir, bool force);
 
 }  // namespace skein

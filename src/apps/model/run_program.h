@@ -8,13 +8,14 @@
 namespace skein {
 
 struct ProgramOptions {
-  std::vector<std::string> arguments;  // the program, sought on PATH, and what it gets
-  std::string log;                     // a file for standard error, replaced
-  bool show_output = false;            // standard output goes to ours of errors; else nowhere
+  // The program, which is searched for on PATH, and its arguments.
+  std::vector<std::string> arguments;
+  std::string log;           // the file for standard error; it is replaced
+  bool show_output = false;  // standard output goes to our standard error; otherwise it is dropped
 };
 
-// Runs a program to its end. kUnavailable if it cannot be started or fails: the message is the last
-// line of its standard error, or else how it ended.
+// Runs a program and waits for its end. kUnavailable if it cannot be started or fails; the message
+// is the last line of its standard error, otherwise how it ended.
 Status RunProgram(const ProgramOptions& options);
 
 }  // namespace skein

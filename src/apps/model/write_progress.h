@@ -9,7 +9,7 @@
 
 namespace skein {
 
-// Draws the share of the weights that are written on stderr; nothing where that is no terminal.
+// Shows the share of the weights that have been written, on stderr if it is a terminal.
 inline LoadProgress WriteProgress() {
   if (isatty(STDERR_FILENO) == 0) return {};
   return [shown = int64_t{-1}](int64_t done, int64_t total) mutable {

@@ -5,7 +5,7 @@
 
 namespace skein {
 
-// Answers on standard output, as they come.
+// Prints answers on standard output while they arrive.
 
 inline void PrintPiece(const std::string& piece) {
   std::fwrite(piece.data(), 1, piece.size(), stdout);

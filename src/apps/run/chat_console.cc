@@ -59,7 +59,7 @@ bool ChatConsole::Obey(const std::string& command) {
 void ChatConsole::Ask(const std::string& text) {
   const auto stopped = [this] { return interrupts_->WaitFor(std::chrono::milliseconds(0)); };
   while (stopped()) {
-    // An interrupt from before the answer stops nothing.
+    // Drops interrupts from before the answer, so that they do not stop it.
   }
   const Result<LocalAnswer> answer = dialogue_->Ask(text, &PrintPiece, stopped);
   if (answer.ok()) {

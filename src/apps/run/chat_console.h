@@ -8,18 +8,19 @@
 
 namespace skein {
 
-// A dialogue on the terminal: a line is asked, the answer is written as it comes. Answers go to
-// standard output, all else to standard error. One thread.
+// A dialogue on the terminal: the user types a line, and the answer is written as it arrives.
+// Answers go to standard output, everything else to standard error. One thread.
 class ChatConsole {
  public:
-  // Both outlive the console. `interrupts`: SIGINT, which stops an answer. `name`: the model's.
+  // `dialogue` and `interrupts` outlive the console. `interrupts` is SIGINT, which stops an answer.
+  // `name` is the model's name.
   ChatConsole(Dialogue* dialogue, const BlockedSignals* interrupts, std::string name);
 
   // Returns when the user leaves.
   void Run();
 
  private:
-  // Runs a command. Returns false if the user leaves.
+  // Runs a command. Returns false if the user wants to leave.
   bool Obey(const std::string& command);
   void Ask(const std::string& text);
 

@@ -14,7 +14,7 @@ class DialogueTest : public testing::ServerTest {
   Dialogue Make(const std::string& system = "") {
     return Dialogue(&entry_, {{"max_tokens", 100}}, system);
   }
-  // The answer's text, which must be what came piece by piece.
+  // Returns the answer's text. The pieces that came must add up to it.
   std::string Ask(Dialogue* dialogue, const std::string& text) {
     std::string pieces;
     const auto answer = dialogue->Ask(text, [&](const std::string& piece) { pieces += piece; });

@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// The choices about how an answer is drawn and where it ends.
+// The options about sampling and about the end of an answer.
 struct GenerationOptions {
   std::optional<int32_t> max_tokens;
   std::optional<double> temperature, top_p, min_p;
@@ -22,7 +22,7 @@ struct GenerationOptions {
 
 void AddGenerationOptions(CLI::App* app, GenerationOptions* options);
 
-// The given options, as the members of a request in the API's spelling.
+// The options that were given, as members of a request of the API.
 Json RequestFields(const GenerationOptions& options);
 
 }  // namespace skein

@@ -22,7 +22,7 @@ constexpr int kHistoryLines = 1000;
 constexpr char kCtrlC[] = "\x03";
 constexpr char kCtrlZ[] = "\x1A";
 
-// The library reads characters as the locale has them: UTF-8 in any case.
+// Makes the library read UTF-8, whatever the locale says.
 void UseUtf8() {
   std::setlocale(LC_CTYPE, "");
   if (std::string_view(nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -36,7 +36,7 @@ bool MakeFolderOf(const std::string& file) {
 
 }  // namespace
 
-// libedit's handles, and the state of its callbacks.
+// The handles of libedit, and the state of its callbacks.
 struct LineEditor::Library {
   explicit Library(std::string prompt_text);
   ~Library();
@@ -55,7 +55,7 @@ struct LineEditor::Library {
   }
 
   static unsigned char Suspend(EditLine*, int) {
-    raise(SIGTSTP);  // the library's handler gives the terminal back first
+    raise(SIGTSTP);  // the library's handler restores the terminal first
     return CC_REDISPLAY;
   }
   void Bind(const char* key, const char* name, const char* help,
@@ -83,13 +83,13 @@ LineEditor::Library::Library(std::string prompt_text) : prompt(std::move(prompt_
   el_set(edit, EL_SIGNAL, 1);
   el_set(edit, EL_HIST, history, lines);
   el_source(edit, nullptr);
-  // While a line is read, these are keys and no signals.
+  // While a line is read, Ctrl-C and Ctrl-Z are keys and send no signals.
   el_set(edit, EL_SETTY, "-d", "-isig", nullptr);
   Bind(kCtrlC, "skein-interrupt", "Begins the line anew", &Interrupt);
   Bind(kCtrlZ, "skein-suspend", "Stops the process", &Suspend);
 }
 
-// In both maps: that of the usual keys, and that of vi's commands.
+// Binds a key in both key maps: in the usual one and in that of vi's commands.
 void LineEditor::Library::Bind(const char* key, const char* name, const char* help,
                                unsigned char (*function)(EditLine*, int)) {
   el_set(edit, EL_ADDFN, name, help, function);
@@ -117,7 +117,8 @@ std::optional<std::string> LineEditor::Read() {
   for (;;) {
     library_->interrupted = false;
     int count = 0;
-    // The mode is set before the prompt is shown: a key that answers the prompt is read in it.
+    // The mode is set before the prompt is shown, so that a key that is pressed after the prompt is
+    // read in this mode.
     el_set(library_->edit, EL_PREP_TERM, 1);
     const char* text = el_gets(library_->edit, &count);
     if (library_->interrupted) {

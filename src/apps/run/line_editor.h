@@ -6,21 +6,21 @@
 
 namespace skein {
 
-// Reads lines from the terminal with libedit. Keys are those of Emacs unless ~/.editrc says
-// otherwise; earlier lines are kept in a history. Prompt and echo go to standard error where that
-// is a terminal. One thread.
+// Reads lines from the terminal with libedit. The keys are those of Emacs unless ~/.editrc says
+// otherwise. Earlier lines are kept in a history. Prompt and echo go to standard error if it is a
+// terminal. One thread.
 class LineEditor {
  public:
-  // `prompt`: ASCII, stands before each line. `history_file`: where the history is read from and
-  // written to after each line; created with its folders. Empty, or one that cannot be written: the
-  // history ends with the editor.
+  // `prompt`: ASCII, shown before each line. `history_file`: the history is read from this file,
+  // and written to it after each line; missing folders are created. If it is empty or cannot be
+  // written, the history is lost with the editor.
   LineEditor(std::string prompt, std::string history_file);
-  ~LineEditor();  // the terminal is as before
+  ~LineEditor();  // restores the terminal
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // The next line, without its end. Ctrl-C begins the line anew. nullopt: Ctrl-D on an empty line,
-  // or the terminal is gone.
+  // Returns the next line, without its line end. Ctrl-C starts the line again. nullopt after Ctrl-D
+  // on an empty line, or if the terminal is gone.
   std::optional<std::string> Read();
 
  private:
@@ -31,7 +31,8 @@ class LineEditor {
   std::unique_ptr<Library> library_;
 };
 
-// $XDG_STATE_HOME/skein/history, else ~/.local/state/skein/history; empty if there is neither.
+// $XDG_STATE_HOME/skein/history, otherwise ~/.local/state/skein/history; empty if neither variable
+// is set.
 std::string HistoryFile();
 
 }  // namespace skein

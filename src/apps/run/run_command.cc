@@ -29,7 +29,7 @@ constexpr int kInterruptedStatus = 128 + SIGINT;
 
 struct RunOptions {
   ModelHostOptions model;
-  std::vector<std::string> words;     // TEXT
+  std::vector<std::string> words;     // the arguments TEXT
   std::optional<std::string> prompt;  // --prompt
   bool chat = false;
   std::string system;
@@ -47,7 +47,7 @@ Status EmptyInput() {
                 "start from a terminal to chat");
 }
 
-// The words with blanks between them, or all of standard input without its last line end.
+// The words joined by spaces or, without words, standard input without its last line end.
 Result<std::string> ReadText(const RunOptions& options) {
   std::string text;
   if (options.words.empty()) {
@@ -67,7 +67,7 @@ Status CheckChat(const ModelHost& host) {
       "the model " + host.name() + " has no chat template: give one with --chat-template");
 }
 
-// --prompt without --chat: the text as it is.
+// Continues the text of --prompt as it is, without a chat.
 Status Continue(const RunOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
   LocalClient client(&host->entry());
@@ -79,7 +79,7 @@ Status Continue(const RunOptions& options) {
   return answers.front().status;
 }
 
-// One text: a chat message where the model has a template.
+// Asks one text, as a chat message if the model has a template.
 Status AskOnce(const RunOptions& options, const std::string& text) {
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
   if (options.chat || !options.system.empty()) SKEIN_RETURN_IF_ERROR(CheckChat(*host));
@@ -89,7 +89,8 @@ Status AskOnce(const RunOptions& options, const std::string& text) {
   return Status::Ok();
 }
 
-// Lines of standard input are the user's turns; an empty line or its end leaves.
+// Reads the user's turns from standard input, one per line. An empty line or the end of the input
+// ends the chat.
 Status ChatWithLines(const RunOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));
   SKEIN_RETURN_IF_ERROR(CheckChat(*host));
@@ -130,7 +131,7 @@ Status RunModel(const RunOptions& options) {
   return AskOnce(options, text);
 }
 
-// The options that say what is asked.
+// Adds the options for the text that is asked.
 void AddTextOptions(CLI::App* command, RunOptions* o) {
   auto* text = command->add_option(
       "TEXT", o->words,

@@ -15,13 +15,13 @@ namespace skein {
 namespace {
 
 struct TokenizeOptions {
-  std::string model;  // what FindModelDir takes
+  std::string model;  // any name that FindModelDir accepts
   bool special = false;
   bool decode = false;
   bool full = false;
 };
 
-// Truncation as {"max_length": n, "strategy": "longest_first", "direction": "right"}.
+// Reads a truncation: {"max_length": n, "strategy": "longest_first", "direction": "right"}.
 Result<Truncation> ReadTruncation(const nlohmann::json& in) {
   const Status wanted(
       StatusCode::kInvalidArgument,
@@ -49,9 +49,8 @@ Result<Truncation> ReadTruncation(const nlohmann::json& in) {
   return truncation;
 }
 
-// {"text": .., "pair": .., "truncation": ..} -> {"ids": .., "type_ids": .., "offsets": ..}, the
-// second and third member of the input may be left out. A truncation that is impossible gives
-// {"error": ..}.
+// Answers {"text": .., "pair": .., "truncation": ..} with {"ids": .., "type_ids": .., "offsets":
+// ..}; "pair" and "truncation" may be left out. An impossible truncation gives {"error": ..}.
 Status EncodeFullLine(const Tokenizer& tokenizer, bool special, const nlohmann::json& in,
                       nlohmann::json* out) {
   if (!in.is_object() || !in.contains("text") || !in["text"].is_string() ||
@@ -79,7 +78,7 @@ Status EncodeFullLine(const Tokenizer& tokenizer, bool special, const nlohmann::
   return Status::Ok();
 }
 
-// {"text": ..} -> {"ids": [..]}.
+// Answers {"text": ..} with {"ids": [..]}.
 Status EncodeLine(const Tokenizer& tokenizer, bool special, const nlohmann::json& in,
                   nlohmann::json* out) {
   if (!in.is_object() || !in.contains("text") || !in["text"].is_string()) {
@@ -91,7 +90,7 @@ Status EncodeLine(const Tokenizer& tokenizer, bool special, const nlohmann::json
   return Status::Ok();
 }
 
-// {"ids": [..]} -> {"text": ..}.
+// Answers {"ids": [..]} with {"text": ..}.
 Status DecodeLine(const Tokenizer& tokenizer, const nlohmann::json& in, nlohmann::json* out) {
   const Status wanted(
       StatusCode::kInvalidArgument,
@@ -109,7 +108,7 @@ Status DecodeLine(const Tokenizer& tokenizer, const nlohmann::json& in, nlohmann
 }
 
 int RunTokenize(const TokenizeOptions& options) {
-  // A directory needs no config.json: a tokenizer alone is enough.
+  // A directory need not have a config.json: a tokenizer is enough.
   const Result<std::string> dir = std::filesystem::is_directory(options.model)
                                       ? Result<std::string>(options.model)
                                       : FindModelDir(options.model);

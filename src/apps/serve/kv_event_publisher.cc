@@ -15,7 +15,8 @@
 namespace skein {
 namespace {
 
-// Events of one step follow each other closely: they become one message.
+// The wait for further events. The events of one step follow each other closely, and so become one
+// message.
 constexpr std::chrono::milliseconds kGather(1);
 constexpr std::chrono::milliseconds kReplayPoll(50);
 constexpr char kMedium[] = "CPU";
@@ -25,7 +26,7 @@ Status Wrong(const std::string& message) {
   return {StatusCode::kInvalidArgument, "--kv-events-config: " + message, "kv-events-config"};
 }
 
-// Big-endian.
+// The bytes of `value` in big-endian order.
 std::array<char, 8> BytesOf(uint64_t value) {
   std::array<char, 8> bytes;
   for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(value >> (56 - 8 * i));
@@ -38,7 +39,7 @@ uint64_t BigEndianOf(std::string_view bytes) {
   return value;
 }
 
-// An endpoint that others connect to.
+// Whether the publisher binds the endpoint, to which others connect.
 bool IsBound(const std::string& endpoint) {
   return endpoint.find('*') != std::string::npos || endpoint.find("::") != std::string::npos ||
          endpoint.starts_with("ipc://") || endpoint.starts_with("inproc://");
@@ -84,7 +85,7 @@ struct KvEventPublisher::Socket {
     }
   }
 
-  // The parts of a message that waits; none: there is none.
+  // Returns the parts of a waiting message; empty if no message waits.
   std::vector<std::string> Receive() {
     std::vector<std::string> parts;
     int more = 1;
@@ -253,8 +254,8 @@ void KvEventPublisher::Publish(const std::vector<Event>& events, bool lost) {
   ++sequence_;
 }
 
-// A request is [client, empty, first wanted sequence number]. Each message is answered as [client,
-// empty, sequence number, payload], and the end as the number -1 without a payload.
+// A replay request is [client, empty, first wanted sequence number]. Each stored message is sent as
+// [client, empty, sequence number, payload]. The number -1 without a payload marks the end.
 void KvEventPublisher::AnswerReplays() {
   for (auto request = replay_->Receive(); !request.empty(); request = replay_->Receive()) {
     if (request.size() != 3 || request[2].size() != sizeof(uint64_t)) continue;

@@ -1,4 +1,5 @@
-// The preset `auto` beside the special ones, on simulated loads (scripts/exp_auto has more).
+// Compares the preset `auto` with the specialized presets on simulated loads (scripts/exp_auto has
+// more).
 
 #include <gtest/gtest.h>
 
@@ -13,8 +14,9 @@
 namespace skein {
 namespace {
 
-// Short prompts with tight deadlines, long ones with wide ones, and as many without any; every
-// third comes from one client. `per_second` above 12 or so is more than the device can compute.
+// Equal numbers of short prompts with tight deadlines, long ones with wide deadlines, and prompts
+// without deadlines. Every third request comes from one client. A `per_second` above about 12 is
+// more than the device can compute.
 std::vector<WorkloadRequest> MixedLoad(uint64_t seed, int count, double per_second) {
   Random random(seed);
   std::vector<WorkloadRequest> workload;
@@ -53,8 +55,8 @@ double DeadlinesMet(const ReplayOutcome& outcome) {
   return MakeLoadReport(outcome.records, outcome.duration_us, {}).total.slo_attainment.value();
 }
 
-// Overdue requests go first, but may meet each other there. So a wait can be longer than the bound
-// of the order, three times the wait in line and two seconds.
+// Overdue requests go first, but several may be overdue at once. So a wait can be longer than the
+// order's bound, which is three times the wait in line plus two seconds.
 TEST(AutoPreset, StarvesNoRequest) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     for (const double per_second : {6.0, 14.0, 25.0}) {

@@ -1,5 +1,5 @@
-// The preset `feather` beside first come, first served and SGLang's order, on simulated loads
-// (scripts/exp_feather has more).
+// Compares the preset `feather` with first come, first served and with SGLang's order on simulated
+// loads (scripts/exp_feather has more).
 
 #include <gtest/gtest.h>
 
@@ -74,7 +74,8 @@ double P95TtftS(const ReplayOutcome& outcome) {
   return static_cast<double>(ttft_us[ttft_us.size() * 95 / 100]) / 1e6;
 }
 
-// The default load of FEATHER: 5 groups of 5,120 shared tokens, 200 outputs, 100 requests a second.
+// The default load of FEATHER: 5 groups with 5,120 shared tokens each, 200 output tokens, 100
+// requests a second.
 TEST(FeatherPreset, GainsOnTheDefaultLoad) {
   const std::vector<WorkloadRequest> workload = Requests({});
   const ReplayOutcome feather = Simulated(workload, "feather", KvReading::kCached);
@@ -88,8 +89,8 @@ TEST(FeatherPreset, GainsOnTheDefaultLoad) {
   EXPECT_GT(TokensPerS(feather), 0.9 * TokensPerS(fixed));
 }
 
-// Loads in which turns gain nothing, or would make requests wait: a kernel that reads shared tokens
-// once, no shared tokens, slots for all, and a burst behind a low rate.
+// Loads in which turns gain nothing or would make requests wait: a kernel that reads shared tokens
+// once, no shared tokens, enough slots for all requests, and a burst after a low rate.
 TEST(FeatherPreset, LosesNothingWhereNothingIsToBeGained) {
   std::vector<WorkloadRequest> burst = Requests({.requests = 60, .per_second = 2});
   const std::vector<WorkloadRequest> behind =
@@ -113,8 +114,8 @@ TEST(FeatherPreset, LosesNothingWhereNothingIsToBeGained) {
   }
 }
 
-// More prefixes than the cache holds, none of them there before, and more requests than slots: no
-// request becomes overdue merely since the load is more than the device can serve.
+// The load has more prefixes than the cache holds, all of them cold at first, and more requests
+// than slots. No request may become overdue only because the load exceeds the device's capacity.
 TEST(FeatherPreset, GainsWhereColdPrefixesOutnumberTheCache) {
   const std::vector<WorkloadRequest> workload = Requests({.groups = 100});
   const ReplayOutcome feather = Simulated(workload, "feather", KvReading::kOnce);

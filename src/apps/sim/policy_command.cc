@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kMaxTableBytes = size_t{16} << 20;
 
-// A bin by its least and greatest values.
+// A bin as text: its least and its greatest value. `next` is the least value of the next bin; 0:
+// none.
 std::string Range(int32_t least, int32_t next) {
   if (next == 0) return fmt::format("{}+", least);
   return next == least + 1 ? fmt::format("{}", least) : fmt::format("{}-{}", least, next - 1);
@@ -33,7 +34,8 @@ std::string LossRange(int32_t least) {
   return Range(least, 0);
 }
 
-// Whether a rule that keeps to the table (learn=0) adds: so it does where either is unknown.
+// Whether a rule that only follows the table (learn=0) adds a request. It does so if one of the two
+// values is unknown.
 bool PrefersToAdd(const StopTable::Cell& add, const StopTable::Cell& stop) {
   return add.count == 0 || stop.count == 0 || add.value >= stop.value;
 }

@@ -1,4 +1,4 @@
-// `skein policy show` and the table that --stop-table writes.
+// Tests `skein policy show` and the table that --stop-table writes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class PolicyCommandTest : public ::testing::Test {
     table_.best_reward = 200;
     CellsOf({.batch_size = 8, .lost_tokens = 129}) = {{{2, 120.5}, {3, 100}}};
     CellsOf({.batch_size = 1, .num_peers = 2}) = {{{0, 0}, {5, 50}}};
-    CellsOf({.batch_size = 2, .num_peers = 1}) = {{{4, 80}, {0, 0}}};  // nobody was ever added
+    CellsOf({.batch_size = 2, .num_peers = 1}) = {{{4, 80}, {0, 0}}};  // no request was ever added
     CellsOf({.batch_size = 1 << 15, .lost_tokens = 2049, .num_peers = 1}) = {{{1, 7}, {1, 7}}};
   }
   ~PolicyCommandTest() override { fs::remove_all(dir_); }
@@ -42,7 +42,7 @@ class PolicyCommandTest : public ::testing::Test {
     return table_.cells[StopState(question).index()];
   }
 
-  // The exit status; what was printed.
+  // Runs a command line; stores its output and returns its exit status.
   int Run(const std::string& command_line) {
     CLI::App app;
     int exit_status = 0;
@@ -58,7 +58,7 @@ class PolicyCommandTest : public ::testing::Test {
 
   int Show(const std::string& path) { return Run("policy show " + path); }
 
-  // Writes table_ to file_; what was printed to stderr.
+  // Writes table_ to file_; returns what was printed to stderr.
   std::string Write() {
     ::testing::internal::CaptureStderr();
     StopTableWriter(file_).OnEnd(&table_);
@@ -79,7 +79,7 @@ TEST_F(PolicyCommandTest, ShowsWhatWasLearned) {
   EXPECT_EQ(Show(file_), 0);
   EXPECT_EQ(error_, "");
   EXPECT_THAT(out_, HasSubstr("bandit: 7 batches, 12 decisions, best 200.0 tokens/s\n"));
-  // In the order of batch, lost tokens, peers; bins by their ends.
+  // Lines are in the order of batch, lost tokens and peers. A bin is shown by its ends.
   EXPECT_THAT(out_, HasSubstr(R"(  prefers
              1            0           2-3         5        50.0         0         0.0  add
            2-3            0             1         0         0.0         4        80.0  add
@@ -105,14 +105,14 @@ TEST_F(PolicyCommandTest, TheTableIsReplacedWhenTheNewOneIsWhole) {
   const StopTable before = table_;
   EXPECT_EQ(ReadBack(), before);
   table_.num_batches = 8;
-  fs::create_directory(file_ + ".tmp");  // cannot be written
+  fs::create_directory(file_ + ".tmp");  // the file cannot be written
   EXPECT_THAT(Write(), HasSubstr("--stop-table: cannot write " + file_ + ".tmp"));
   EXPECT_EQ(ReadBack(), before);
   fs::remove(file_ + ".tmp");
   EXPECT_EQ(Write(), "");
   EXPECT_EQ(ReadBack(), table_);
   EXPECT_FALSE(fs::exists(file_ + ".tmp"));
-  // Nor is it where nothing was learned.
+  // The file is not written either if nothing was learned.
   const StopTable after = table_;
   table_.num_batches = 0;
   EXPECT_EQ(Write(), "");
@@ -127,7 +127,7 @@ TEST_F(PolicyCommandTest, ATableIsReadWhereARuleLearns) {
   SchedulerConfig config;
   config.policies = FindPreset("feather")->policies;
   config.prefix_groups.stop.rule = StopRule::kBandit;
-  EXPECT_TRUE(ReadStopTable(file_, &config).ok());  // the first run
+  EXPECT_TRUE(ReadStopTable(file_, &config).ok());  // as in the first run
   EXPECT_EQ(config.prefix_groups.learned, nullptr);
   EXPECT_EQ(Write(), "");
   EXPECT_TRUE(ReadStopTable(file_, &config).ok());
@@ -141,7 +141,7 @@ TEST_F(PolicyCommandTest, ATableIsReadWhereARuleLearns) {
                        .prefix_groups = {.stop = {.rule = StopRule::kHeuristic}}}));
 }
 
-// Not as many as there are replicas, of which each would write its own.
+// With several replicas there is no table, since each replica would write its own.
 TEST_F(PolicyCommandTest, ReplicasKeepNoTable) {
   EXPECT_EQ(
       Run("sim --device none --model none --workload none --replicas 2 --stop-table " + file_), 1);

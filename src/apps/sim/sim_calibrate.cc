@@ -17,9 +17,10 @@ namespace skein {
 namespace {
 
 constexpr int kLimitRuns = 9;
-// Attention is told from a step's time where it makes at least so much of a difference.
+// Attention's time is computed from a step's time only if it makes at least this share of a
+// difference.
 constexpr double kMinAttentionShare = 0.02;
-// The step with several rows that shows what a row costs.
+// The number of rows of the step that measures the cost of a row.
 constexpr int32_t kManyRows = 8;
 constexpr int32_t kManyRowTokens = 16;
 
@@ -27,14 +28,14 @@ double PairsOf(double new_tokens, double cached) {
   return new_tokens * (cached + (new_tokens + 1) / 2);
 }
 
-// Mean times of steps, by the number of new tokens. Means, since that is what a load pays: where a
-// host takes time away now and then, they lie above the medians.
+// Mean times of steps, by the number of new tokens. Means are used since they are what a load pays:
+// if the host takes time away now and then, they are above the medians.
 struct Times {
   std::vector<int32_t> tokens;
   std::vector<double> alone_us;
-  std::vector<double> behind_us;  // behind the context
+  std::vector<double> behind_us;  // [tokens]: with the context before them
   double many_rows_us = 0;
-  double one_row_us = 0;  // with as many tokens as many rows
+  double one_row_us = 0;  // one row with as many tokens as the many rows have together
 };
 
 Times Measure(StepProfiler& profiler, const CalibrationOptions& options) {
@@ -48,7 +49,7 @@ Times Measure(StepProfiler& profiler, const CalibrationOptions& options) {
       const ProfileRow rows[] = {{times.tokens[i], 0}, {times.tokens[i], options.context}};
       const double alone_us = profiler.MeasureUs({&rows[0], 1});
       const double behind_us = profiler.MeasureUs({&rows[1], 1});
-      if (round == 0) continue;  // warms up
+      if (round == 0) continue;  // the first round warms up
       alone[i].push_back(alone_us);
       behind[i].push_back(behind_us);
     }
@@ -76,14 +77,14 @@ void FitAttention(const Times& times, const SimModelShape& shape, const Calibrat
     if (difference_us < kMinAttentionShare * times.alone_us[i]) continue;
     const double pairs = static_cast<double>(times.tokens[i]) * options.context;
     const double flops = 4 * pairs * shape.q_width * shape.num_layers;
-    // The row of one token stands for a decode row, too, which counts as the query heads of a KV
-    // head; fewer rows than a table's first ones count as these.
+    // The row of one token also stands for a decode row, which counts as the query heads of a KV
+    // head. Fewer rows than in the table's first entry count as these.
     const double rows = std::max<double>(times.tokens[i], shape.queries_per_kv_head());
     DeviceDescription::Table& table = device->attention_efficiency;
     if (!table.empty() && rows <= table.back().first) continue;
     table.emplace_back(rows, flops / (peak * difference_us));
   }
-  // No difference that can be told: attention is as good as free.
+  // No difference could be measured, so attention is treated as free.
   if (device->attention_efficiency.empty()) device->attention_efficiency = {{1, 1}};
 }
 
@@ -91,7 +92,7 @@ void FitProducts(const Times& times, const SimModelShape& shape, double peak,
                  DeviceDescription* device) {
   const auto parameters = static_cast<double>(shape.num_layer_parameters());
   const double output = static_cast<double>(shape.vocab_size) * shape.hidden_size;
-  double output_us = 0;  // of one row: as if another layer
+  double output_us = 0;  // time of one row's output matrix, computed like another layer
   for (size_t i = 0; i < times.tokens.size(); ++i) {
     const double n = times.tokens[i];
     const double attention_us = 4 * PairsOf(n, 0) * shape.q_width * shape.num_layers /
@@ -101,12 +102,12 @@ void FitProducts(const Times& times, const SimModelShape& shape, double peak,
     const double layers_us = std::max(products_us - output_us, 0.1 * products_us);
     device->matmul_efficiency.emplace_back(n, 2 * n * parameters / (peak * layers_us));
   }
-  // Weights that a cache holds are read faster than memory gives them.
+  // Weights in a cache are read faster than memory could deliver them.
   const double bytes = WeightTypeBytes(shape.weight_type) * parameters + 2 * output;
   device->bandwidth_gbps = std::max(device->bandwidth_gbps, bytes / times.alone_us[0] / 1e3);
 }
 
-// The time of a step of the calibration by the description.
+// The time of a step, predicted from the description.
 double Predict(const StepCost& cost, int32_t num_rows, const ProfileRow& row) {
   const std::vector<TokenId> tokens(row.new_tokens);
   const DrawSpec draw;
@@ -169,7 +170,7 @@ Result<SimModelShape> ShapeOf(const ModelConfig& config, const std::string& weig
 Result<Calibration> CalibrateDevice(const CalibrationOptions& wanted) {
   SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime_options, RuntimeOptionsOf(wanted.model));
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(runtime_options.model_dir));
-  CalibrationOptions options = wanted;  // as far as the model's positions reach
+  CalibrationOptions options = wanted;  // limited to the model's positions
   options.context = std::min(options.context, config.max_position / 2);
   options.max_tokens = std::min(options.max_tokens, config.max_position / 2);
   const int32_t longest =

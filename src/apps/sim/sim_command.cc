@@ -31,7 +31,7 @@ inline constexpr auto kChoiceNames<KvReading> = std::to_array<ChoiceName<KvReadi
 namespace {
 
 struct ReplayCommand {
-  ReplayOptions replay;  // but for the scheduler, which the next says
+  ReplayOptions replay;  // without the scheduler, which the next member describes
   SchedulingOptions scheduling;
   Candidates candidates = Candidates::kPrefix;
   std::string device;
@@ -67,8 +67,8 @@ Status SetKvBlocks(const std::string& memory, const SimModelShape& shape, Schedu
           "kv-cache-memory"};
 }
 
-// The time of all steps of all replicas, and what those of decodes did: rows, bytes of keys and
-// values of all layers that they read, in the mean.
+// The time of all steps of all replicas, and means over the decode steps: rows, and bytes of keys
+// and values of all layers that they read.
 nlohmann::ordered_json DecodingToJson(const ReplayCommand& command, const ReplayOutcome& outcome) {
   const KvReadTotals& reads = outcome.kv_reads;
   const auto per_step = [&](int64_t sum) {
@@ -109,7 +109,7 @@ nlohmann::ordered_json ToJson(const ReplayCommand& command, const ReplayOutcome&
   return json;
 }
 
-// The exit status: 0 if at least one request was answered.
+// Returns the exit status: 0 if at least one request was answered.
 Result<int> RunReplay(ReplayCommand command) {
   const auto begin = std::chrono::steady_clock::now();
   ReplayOptions replay = command.replay;
@@ -219,7 +219,7 @@ void AddCalibrate(CLI::App* sim, int* exit_status) {
   });
 }
 
-// The scheduler, and the engine's limits.
+// Adds the options of the scheduler and the engine's limits.
 void AddEngineOptions(CLI::App* app, ReplayCommand* c) {
   SchedulerConfig* config = &c->scheduling.config;
   AddPresetOption(app, "--preset,--scheduling", &c->scheduling);

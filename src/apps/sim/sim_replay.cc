@@ -23,10 +23,11 @@
 namespace skein {
 namespace {
 
-// Bytes of activations that a step of so many tokens holds at once, in 16 bit. Plain execution: the
-// residual, the normalised input, queries and attention's output, keys and values, and the MLP's
-// two projections and their product. Hybrid execution keeps the residual and the queries of all
-// tokens, the rest of a chunk. `own_kv`: and one layer's keys and values of all tokens.
+// The bytes of 16-bit activations that a step of `tokens` tokens holds at the same time. Plain
+// execution holds for all tokens: the residual, the normalised input, queries and attention's
+// output, keys and values, and the MLP's two projections and their product. Hybrid execution holds
+// the residual and the queries for all tokens, and the rest for one chunk. With `own_kv`, one
+// layer's keys and values of all tokens are added.
 int64_t StepBytes(const SimModelShape& shape, Execution execution, int64_t tokens, bool own_kv) {
   const int64_t wide =
       int64_t{shape.hidden_size} + shape.q_width + shape.kv_width + shape.mlp_width();
@@ -36,8 +37,8 @@ int64_t StepBytes(const SimModelShape& shape, Execution execution, int64_t token
   return 2 * (tokens * narrow + wide_tokens * wide);
 }
 
-// Activations of the largest possible steps, as many as keep their state at a time. If keys and
-// values are not all retained, a step has its own.
+// The bytes of activations of the largest possible steps, times the number of steps that keep their
+// state at the same time. If not all keys and values are retained, a step holds its own.
 int64_t ActivationBytes(const SimModelShape& shape, const SchedulerConfig& config) {
   const auto [execution, retention] =
       std::pair(config.policies.execution, config.policies.retention);
@@ -66,7 +67,8 @@ Result<int32_t> NumKvBlocks(const StepCost& cost, const SimModelShape& shape,
   return static_cast<int32_t>(std::min<int64_t>(blocks, 1 << 24));
 }
 
-// Which requests go to which replica: by user, and those without one in turn.
+// Divides the requests among the replicas: requests of one user go to the same replica, and those
+// without a user go to the replicas in turn.
 std::vector<std::vector<size_t>> Divide(const std::vector<WorkloadRequest>& workload,
                                         int32_t replicas) {
   std::vector<size_t> order(workload.size());
@@ -86,7 +88,8 @@ std::vector<std::vector<size_t>> Divide(const std::vector<WorkloadRequest>& work
 // The simulation of one replica.
 class ReplicaRun {
  public:
-  // Sends the requests `order` of the workload to an engine of `engine` and writes their records.
+  // Sends the requests at the indices `order` of the workload to an engine with the options'
+  // configuration, and writes their records.
   ReplicaRun(const std::vector<WorkloadRequest>& workload, std::vector<size_t> order,
              const ReplayOptions& options, TimeUs request_us, std::vector<LoadRecord>* records)
       : workload_(workload),
@@ -158,17 +161,17 @@ class ReplicaRun {
   }
 
   const std::vector<WorkloadRequest>& workload_;
-  const std::vector<size_t> order_;  // indices of the workload, by arrival
+  const std::vector<size_t> order_;  // indices in the workload, by arrival
   const ReplayOptions& options_;
   const TimeUs request_us_;
   std::vector<LoadRecord>& records_;
-  std::vector<TimeUs> last_us_;  // when a request's last piece came
-  size_t next_ = 0;              // of order_
+  std::vector<TimeUs> last_us_;  // the time of a request's last piece
+  size_t next_ = 0;              // index in order_
   KvReadTotals kv_reads_;
   VirtualClock clock_;
 };
 
-// The device's profile as a server would take it at its start.
+// The profile of the device that a server would measure at its start.
 CostFit Profile(const StepCost& cost, const SchedulerConfig& config, int32_t vocab_size) {
   VirtualClock clock;
   SimExecutor executor(cost, &clock, vocab_size);

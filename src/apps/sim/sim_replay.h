@@ -17,21 +17,22 @@
 namespace skein {
 
 struct ReplayOptions {
-  EngineConfig engine;  // num_kv_blocks of the scheduler 0: what fits the device beside weights and
-                        // activations
+  // If the scheduler's num_kv_blocks is 0, as many blocks as fit the device beside weights and
+  // activations.
+  EngineConfig engine;
   double memory_utilization = 0.9;
   Parallelism parallelism;
-  int32_t replicas = 1;  // each with a scheduler of its own; `user` decides which
+  int32_t replicas = 1;  // each has its own scheduler; `user` decides which replica gets a request
   double speed = 1;      // arrival times are divided by this
   int32_t concurrency = 0;
   TokenRange tokens;
   KvReading kv_reading = KvReading::kEachRow;
-  TimeUs round_us = 0;                        // of scheduling, at the beginning of each step
-  std::vector<SchedulerObserver*> observers;  // of every replica; outlive the replay
+  TimeUs round_us = 0;  // time of a scheduling round, at the beginning of each step
+  std::vector<SchedulerObserver*> observers;  // they observe every replica; they outlive the replay
   PolicyLists policies = BuiltInPolicies();
 };
 
-// Sums over all replicas; the members are EngineStats'.
+// Sums over all replicas of the members of EngineStats with these names.
 struct ReplayTotals {
   uint64_t step_us = 0;  // time in steps of any kind
   uint64_t num_preemptions = 0;
@@ -50,15 +51,15 @@ struct ReplayOutcome {
   KvReadTotals kv_reads;  // of all replicas
 };
 
-// Runs a workload through the simulated device, each request from the moment it is sent. Prompts
-// are made when they arrive. Fails where the device, the shape or the configuration do not go
-// together, and for prompts that are text.
+// Runs a workload through the simulated device; each request begins when it is sent. Prompts are
+// made when they arrive. Fails if device, shape and configuration do not fit together, and for
+// prompts that are text.
 Result<ReplayOutcome> Replay(const DeviceDescription& device, const SimModelShape& shape,
                              const std::vector<WorkloadRequest>& workload,
                              const ReplayOptions& options);
 
-// A model's shape from its config.json alone. Weights are of `weight_type`; empty: FP8 where the
-// config says so, else bf16.
+// Reads a model's shape from its config.json alone. Weights are of `weight_type`; empty: FP8 if the
+// config says so, otherwise bf16.
 Result<SimModelShape> LoadShape(const std::string& model_dir, const std::string& weight_type);
 
 }  // namespace skein

@@ -88,7 +88,7 @@ int64_t CachedTokens(const ReplayOutcome& outcome) {
 }
 
 TEST(Replay, CalibrationFindsTheHitsThatArrivalOrderMisses) {
-  const std::vector<WorkloadRequest> workload = Posts(20, 5);  // users take turns
+  const std::vector<WorkloadRequest> workload = Posts(20, 5);  // requests of the users alternate
   const ReplayOutcome fcfs = Simulate(workload, Options("paged-fcfs"));
   const ReplayOutcome calibrated = Simulate(workload, Options("prefill-only"));
   EXPECT_GT(CachedTokens(calibrated), 2 * CachedTokens(fcfs));
@@ -115,7 +115,7 @@ TEST(Replay, TotalsAreOfAllReplicas) {
   const std::vector<WorkloadRequest> workload = Posts(4, 5);
   ReplayOptions options = Options("prefill-only");
   uint64_t step_us = 0;
-  for (size_t half = 0; half < 2; ++half) {  // users go to the replicas in turn
+  for (size_t half = 0; half < 2; ++half) {  // users are assigned to the replicas in turn
     std::vector<WorkloadRequest> part;
     for (size_t i = half; i < workload.size(); i += 2) part.push_back(workload[i]);
     step_us += Simulate(part, options).totals.step_us;
@@ -150,7 +150,7 @@ TEST(Replay, HybridExecutionLeavesMoreMemoryForTheCache) {
   EXPECT_GT(hybrid, plain);
 }
 
-// Its products have the efficiency of a chunk's rows.
+// Hybrid execution is slower: its products have only the efficiency of a chunk's rows.
 TEST(Replay, HybridExecutionPaysForItsChunks) {
   ReplayOptions options = Options("prefill-only");
   const auto hybrid_us = static_cast<double>(Simulate(Posts(1, 1), options).duration_us);
@@ -160,8 +160,8 @@ TEST(Replay, HybridExecutionPaysForItsChunks) {
   EXPECT_LT(hybrid_us, 1.3 * plain_us);
 }
 
-// As the runtime sets them aside: the state of each step that may be suspended, and beside them a
-// small one for a step of decodes alone.
+// As in the runtime, memory is set aside for the state of each step that may be suspended, and a
+// smaller one for a step of decodes alone.
 TEST(Replay, SuspendedStepsLeaveLessMemoryForTheCache) {
   const auto num_blocks = [](const std::string& preset, int32_t max_suspended_steps,
                              std::optional<Granularity> granularity) {
@@ -175,15 +175,15 @@ TEST(Replay, SuspendedStepsLeaveLessMemoryForTheCache) {
   const int32_t none = num_blocks("flow-prefill", 2, Granularity::kNone);
   const int32_t one = num_blocks("flow-prefill", 1, {});
   const int32_t two = num_blocks("flow-prefill", 2, {});
-  const int32_t step = one - two;  // blocks in place of one's state
+  const int32_t step = one - two;  // blocks that the state of one step replaces
   EXPECT_GT(step, 50);
   EXPECT_NEAR(none - one, step * (1 + 1024.0 / 4096), 3);
   EXPECT_EQ(num_blocks("layer-level", 2, {}), two);
   EXPECT_EQ(num_blocks("distserve", 2, {}), none);
 }
 
-// Short prompts with tight deadlines and long ones with wide ones, answers with a rate, and more of
-// them than the device can compute in time.
+// Short prompts with tight deadlines, long ones with wide deadlines, and answers with a deadline
+// for each token: more of them than the device can compute in time.
 std::vector<WorkloadRequest> Chats(int count, double per_second) {
   Random random(11);
   std::vector<WorkloadRequest> workload;

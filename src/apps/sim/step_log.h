@@ -7,8 +7,8 @@
 
 namespace skein {
 
-// Writes a line for each step: its end in seconds, the number of its decodes and the tokens of its
-// prompts, with spaces between them.
+// Writes a line for each step: the time of its end in seconds, the number of its decodes and the
+// number of its prompt tokens, separated by spaces.
 class StepLog final : public SchedulerObserver {
  public:
   explicit StepLog(const std::string& path) : file_(path) {}

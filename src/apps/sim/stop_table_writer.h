@@ -9,13 +9,14 @@
 
 namespace skein {
 
-// Has the stop rule continue from the table in that file, if there is one. Fails where no rule
-// learns by `config`, so that none would be written there either.
+// Lets the stop rule continue from the table in a file, if the file exists. Fails if no rule learns
+// with `config`, since then no table would be written either.
 Status ReadStopTable(const std::string& path, SchedulerConfig* config);
 
-// Writes what the stop rule of the decode set has learned to a file when the scheduler ends;
-// nothing where it learned nothing. The file is replaced when PATH.tmp is whole, so what was
-// learned before is never lost. A failure is a warning on stderr: the answers are out already.
+// Writes the table that the stop rule of the decode set has learned to a file when the scheduler
+// ends. Writes nothing if the rule learned nothing. The file is replaced only when PATH.tmp is
+// complete, so that an earlier table is never lost. A failure is only a warning on stderr: the
+// answers have been given already.
 class StopTableWriter final : public SchedulerObserver {
  public:
   explicit StopTableWriter(std::string path) : path_(std::move(path)) {}

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kMaxPromptTokens = int64_t{1} << 24;
 constexpr double kMaxSeconds = 1e9;
 
-// The vocabulary of text prompts is part of the workload format.
+// The vocabulary of prompts as text. It is part of the workload format.
 constexpr std::array<std::string_view, 64> kWords = {
     "time",     "year",    "people",   "way",    "day",        "man",    "thing",   "woman",
     "life",     "child",   "world",    "school", "state",      "family", "student", "group",
@@ -41,7 +41,7 @@ uint64_t StreamValue(uint64_t hash, int64_t position) {
   return z ^ (z >> 31);
 }
 
-// Leaves *value alone if the field is absent.
+// Reads a number of seconds. Leaves *value unchanged if the field is absent.
 Status ReadSeconds(const Json& object, const char* field, std::optional<TimeUs>* value) {
   const auto it = object.find(field);
   if (it == object.end() || it->is_null()) return Status::Ok();
@@ -53,7 +53,7 @@ Status ReadSeconds(const Json& object, const char* field, std::optional<TimeUs>*
   return Status::Ok();
 }
 
-// Milliseconds above 0.
+// Reads a number of milliseconds above 0.
 Status ReadMilliseconds(const Json& object, const char* field, std::optional<TimeUs>* value) {
   const auto it = object.find(field);
   if (it == object.end() || it->is_null()) return Status::Ok();
@@ -66,7 +66,7 @@ Status ReadMilliseconds(const Json& object, const char* field, std::optional<Tim
   return Status::Ok();
 }
 
-// The deadlines; the first one's in either unit.
+// Reads the deadlines. That of the first token may be in seconds or milliseconds.
 Status ReadSlos(const Json& object, WorkloadRequest* request) {
   if (object.contains("slo_ttft_s") && object.contains("slo_ttft_ms")) {
     return FieldError("slo_ttft_ms", "given without slo_ttft_s");

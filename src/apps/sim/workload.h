@@ -12,14 +12,14 @@
 
 namespace skein {
 
-// A run of pseudo-random tokens: position i depends on the stream's name and i alone, so two
-// segments of one stream share their first tokens.
+// A run of pseudo-random tokens. The token at position i depends only on the stream's name and i,
+// so that two segments of the same stream share their first tokens.
 struct WorkloadSegment {
   std::string stream;
   int64_t length = 0;
 };
 
-// The range [min_id, vocab) that generated token ids lie in.
+// The range [min_id, vocab) of generated token ids.
 struct TokenRange {
   int32_t vocab = 512;
   int32_t min_id = 3;
@@ -29,7 +29,7 @@ struct TokenRange {
 // REQUIRES: 0 <= min_id < vocab, length >= 0.
 void ExpandSegment(std::string_view stream, int64_t length, const TokenRange& range,
                    std::vector<TokenId>* ids);
-// Appends the same positions as words of a fixed list of 64, separated by spaces.
+// Appends the segment as words of a fixed list of 64 words, separated by spaces.
 void ExpandSegmentAsText(std::string_view stream, int64_t length, std::string* text);
 
 // One request of a workload file. Exactly one of the three forms of the prompt is set.
@@ -41,7 +41,7 @@ struct WorkloadRequest {
   std::optional<TimeUs> slo_ttft_us;
   std::optional<TimeUs> slo_tpot_us;
   int32_t priority = 0;
-  std::string user;  // whoever shares a prefix belongs to one
+  std::string user;  // requests that share a prefix have the same user
 
   std::vector<WorkloadSegment> segments;
   std::vector<TokenId> prompt_token_ids;
@@ -53,13 +53,13 @@ struct WorkloadRequest {
   std::vector<TokenId> TokenIds(const TokenRange& range) const;
 };
 
-// Reads one line of a workload: a JSON object with max_tokens, optionally id, class, arrival_s,
-// slo_ttft_ms or slo_ttft_s, slo_tpot_ms, priority and user (else prefix_group), and the prompt as
-// "segments" [[stream, length], ...], "prompt_token_ids" or "prompt". Unknown fields are ignored.
-// Errors name the field.
+// Reads one line of a workload: a JSON object with max_tokens and the prompt, which is "segments"
+// [[stream, length], ...], "prompt_token_ids" or "prompt". Optional fields are id, class,
+// arrival_s, slo_ttft_ms or slo_ttft_s, slo_tpot_ms, priority, and user (otherwise prefix_group).
+// Unknown fields are ignored. Errors name the field.
 Result<WorkloadRequest> ParseWorkloadLine(std::string_view line);
 
-// Reads a file of such lines, at most `max_requests` of them (0: all), in the file's order. Empty
+// Reads a workload file, at most `max_requests` lines (0: all), in the order of the file. Empty
 // lines are skipped. Errors name file and line.
 Result<std::vector<WorkloadRequest>> LoadWorkload(const std::string& path, int64_t max_requests);
 

@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// The lines that the workload generator prints for `arguments`.
+// The requests in the lines that the workload generator prints for `arguments`.
 std::vector<WorkloadRequest> Generate(const std::string& arguments) {
   const std::string path =
       ::testing::TempDir() + "workload_" + std::to_string(std::hash<std::string>()(arguments));
@@ -42,7 +42,8 @@ TEST(ExpandSegmentTest, StaysInRange) {
   EXPECT_EQ(*std::max_element(ids.begin(), ids.end()), 11);
 }
 
-// The compact form must expand to exactly what the generator writes in the other two forms.
+// The compact form must expand to exactly the tokens and texts that the generator writes in the
+// other two forms.
 TEST(WorkloadTest, ThreeFormsAgree) {
   SKEIN_REQUIRE_SHARED();
   const std::vector<std::string> kinds = {
