@@ -12,7 +12,7 @@
 
 namespace skein {
 
-// The benchmarks under `skein bench`; AddBenchCommand calls these.
+// The functions below each add a benchmark to `skein bench`. AddBenchCommand calls them.
 void AddBenchServeCommand(CLI::App* bench, int* exit_status);
 void AddBenchOfflineCommand(CLI::App* bench, int* exit_status);
 void AddBenchDecideCommand(CLI::App* bench, int* exit_status);
@@ -29,26 +29,27 @@ void AddBenchPreemptionCommand(CLI::App* bench, int* exit_status);
 void AddBenchSchedCommand(CLI::App* bench, int* exit_status);
 void AddBenchGpuCommand(CLI::App* bench, int* exit_status);
 
-// Options that benchmarks share, spelled alike in all.
+// Options that benchmarks share; each has the same spelling in all of them.
 void AddModelDirOption(CLI::App* app, std::string* model);  // MODEL, required
 void AddThreadsOption(CLI::App* app, int32_t* threads);
 void AddDtypeOption(CLI::App* app, ComputeChoice* dtype);
 void AddJsonOption(CLI::App* app, std::string* path);
 
-// The exit status of a benchmark that ended so; says on stderr what went wrong.
+// Turns the result of a benchmark into its exit status. Reports an error on stderr.
 int BenchExitStatus(const CLI::App& app, const Result<int>& result);
 int BenchExitStatus(const CLI::App& app, const Status& status);
 
-// Has the command call run(*options), which returns a Status, or the exit status as Result<int>.
+// Makes the command call run(*options), which returns a Status, or a Result<int> with the exit
+// status.
 template <typename Options, typename Run>
 void RunOnBench(CLI::App* app, std::shared_ptr<Options> options, int* exit_status, Run run) {
   app->callback([=] { *exit_status = BenchExitStatus(*app, run(*options)); });
 }
 
-// Writes a result, indented, with a line break at its end. Nothing if `path` is empty.
+// Writes a result as indented JSON with a line break at its end. Writes nothing if `path` is empty.
 Status WriteBenchJson(const std::string& path, const nlohmann::ordered_json& json);
 
-// Wall time as "20261121-011500", UTC.
+// The current time as "20261121-011500", UTC.
 std::string BenchDate();
 
 }  // namespace skein

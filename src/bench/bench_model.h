@@ -9,7 +9,7 @@
 
 namespace skein {
 
-// The model that a benchmark runs on the processor.
+// The model that a benchmark runs on the CPU.
 struct BenchModel {
   std::string model;  // a directory, or org/name in the local cache
   ComputeChoice dtype = ComputeChoice::kAuto;
@@ -22,7 +22,7 @@ void AddBenchModelOptions(CLI::App* app, BenchModel* model);
 // Adds --quantization.
 void AddQuantizationOption(CLI::App* app, BenchModel* model);
 
-// The options of CpuRuntime::Load, without the limits. Fails as FindModelDir does.
+// The options for CpuRuntime::Load, without the limits. Fails as FindModelDir does.
 Result<CpuRuntimeOptions> RuntimeOptionsOf(const BenchModel& model);
 
 }  // namespace skein

@@ -21,7 +21,7 @@ namespace {
 constexpr int kBatchSizes[] = {1, 4, 16, 64};
 constexpr size_t kBatchChars = 674;
 constexpr int kConcurrentThreads = 8;
-constexpr int kConcurrentCalls = 100;  // of each thread
+constexpr int kConcurrentCalls = 100;  // calls of each thread
 constexpr size_t kFirstSightChars = 200'000;
 constexpr size_t kOneLetterChars = 1'000'000;
 constexpr int kNumLoads = 5;
@@ -37,7 +37,7 @@ double WallUs() {
   return std::chrono::duration<double, std::micro>(now).count();
 }
 
-// The median over the samples of the time of one call, after a warm-up.
+// The median over the samples of the time of one call. A warm-up comes first.
 template <typename Clock, typename Call>
 double MedianUs(const TokenizerBenchOptions& options, Clock clock, Call call) {
   call();
@@ -110,7 +110,7 @@ std::vector<std::string> BatchTexts() {
   return texts;
 }
 
-// {name, ids, text} of each text, a line each, for a peer that encodes the same.
+// Writes a line {name, ids, text} for each text, for another tokenizer that encodes the same texts.
 Status DumpTexts(const Tokenizer& tokenizer, const std::string& path) {
   std::ofstream file(path);
   const auto dump = [&](const std::string& name, const std::string& text) -> Status {
@@ -131,7 +131,7 @@ Status DumpTexts(const Tokenizer& tokenizer, const std::string& path) {
                 "dump-texts");
 }
 
-// The gate has encoded every text: no call below fails.
+// Encodes a text. The checks have encoded every text before, so no call fails.
 std::vector<TokenId> Encode(const Tokenizer& tokenizer, std::string_view text) {
   std::vector<TokenId> ids;
   SKEIN_CHECK(tokenizer.Encode(text, false, &ids).ok());

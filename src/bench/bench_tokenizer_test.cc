@@ -87,7 +87,7 @@ TEST(BenchTokenizerTest, ResultHasEveryFigure) {
   std::filesystem::remove(dump);
 }
 
-// A decoder that does not give back every space still passes.
+// A decoder that does not restore every space passes the checks, too.
 TEST(BenchTokenizerTest, GateTakesOtherFamilies) {
   for (const char* name : {"mistral-style", "gemma-style", "nemo-style"}) {
     const auto tokenizer = Tokenizer::Load(kOwn + name);

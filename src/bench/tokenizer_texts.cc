@@ -106,7 +106,7 @@ class Generator {
  public:
   explicit Generator(uint64_t seed) : random_(seed) {}
 
-  // Lower numbers more often, as words of a language are.
+  // Picks lower indices more often, since words of a language are not equally frequent.
   template <size_t kSize>
   Words Pick(const Words (&list)[kSize]) {
     const size_t a = Below(kSize), b = Below(kSize);
@@ -189,7 +189,7 @@ std::string Cut(std::string text, size_t num_chars) {
   return text;
 }
 
-// Bytes that hold at least so many characters of what is written here.
+// A character of these texts takes at most this many bytes.
 constexpr size_t kMaxBytesPerChar = 4;
 
 std::string Repeated(std::string_view unit, size_t num_chars) {

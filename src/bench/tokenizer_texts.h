@@ -6,20 +6,21 @@
 
 namespace skein {
 
-// A text that `skein bench tokenizer` measures.
+// A text with which `skein bench tokenizer` measures.
 struct TokenizerText {
-  std::string name;  // kind, characters and, of the long ones, "repeated" or "distinct"
+  std::string name;  // kind, characters and, for long texts, "repeated" or "distinct"
   std::string text;
-  size_t num_chars;  // code points
+  size_t num_chars;  // in code points
 };
 
-// The rows of the benchmark, always the same: the lengths in characters of the tables of the
-// Prelude paper. The long ones stand there twice: one short text over and over, as the paper has
-// it, and a text made of different sentences throughout (of a fixed vocabulary with about one name
-// or number that occurs only once in each sentence).
+// The texts of the benchmark, which are always the same. Their lengths in characters are those of
+// the tables of the Prelude paper. There are two texts of each long length: one repeats a short
+// text, as in the paper; the other consists of different sentences, with a fixed vocabulary and
+// about one name or number per sentence that occurs only once.
 std::vector<TokenizerText> TokenizerTexts();
 
-// English prose of that many characters, without a sentence twice; another for each seed.
+// English prose of this length in characters, in which no sentence occurs twice. Each seed gives
+// another text.
 std::string DistinctProse(uint64_t seed, size_t num_chars);
 
 }  // namespace skein

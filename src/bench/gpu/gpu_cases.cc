@@ -17,7 +17,7 @@ namespace {
 using cuda::Buffer;
 using cuda::Device;
 
-// Memory of a device with given contents, and random numbers that are the same for every device.
+// Allocates memory on a device and fills it. Its random numbers are the same for every device.
 class Operands {
  public:
   Operands(Device& device, uint64_t seed) : device_(device), random_(seed) {}
@@ -34,16 +34,16 @@ class Operands {
     return rounded;
   }
 
-  // The address of a copy of `values` on the device; null where it has no room.
+  // The address of a copy of `values` on the device; null if there is not enough memory.
   template <typename T>
   T* Put(const std::vector<T>& values) {
     T* memory = static_cast<T*>(Make(values.size() * sizeof(T)));
     if (memory == nullptr) return nullptr;
     device_.CopyToDevice(memory, values.data(), values.size() * sizeof(T));
-    (void)device_.WaitForAll().ok();  // an error stays with the device
+    (void)device_.WaitForAll().ok();  // the device keeps the error
     return memory;
   }
-  // The same of the panels of a matrix.
+  // The same for the panels of a matrix.
   const void* Put(const PackedWeight& w) {
     const auto* data = reinterpret_cast<const uint8_t*>(w.panel(0));
     const size_t rows = (w.n() + kPanelCols - 1) / kPanelCols * kPanelCols;
@@ -59,7 +59,7 @@ class Operands {
     return buffers_.back().as<void>();
   }
 
-  // Runs a launch, and returns `count` elements from `out`.
+  // Runs a kernel launch and returns `count` elements from `out`.
   template <typename T>
   Result<std::vector<float>> Run(const cuda::Launch& launch, const T* out, size_t count) {
     SKEIN_RETURN_IF_ERROR(status_);
@@ -116,7 +116,8 @@ Result<std::vector<float>> RunQuantize(Device& device, uint64_t seed) {
       out, kRows * kWidth);
 }
 
-// Gated, so that SiLU and its exponential take part. kRows of 70 take the large tile.
+// A gated product, so that SiLU and its exponential are tested, too. With kRows = 70 the kernel
+// uses the large tile.
 template <typename T, int32_t kRows>
 Result<std::vector<float>> RunGemm(Device& device, uint64_t seed) {
   constexpr bool kInt8 = std::is_same_v<T, int8_t>, kIsBf16 = std::is_same_v<T, Bf16>;
@@ -153,7 +154,8 @@ Result<std::vector<float>> RunGemm(Device& device, uint64_t seed) {
       out, kRows * kColumns);
 }
 
-// One sequence: 40 tokens behind 100 in the cache, two query heads on one KV head.
+// Attention in one sequence: 40 tokens after 100 tokens in the cache, two query heads on one KV
+// head.
 template <typename T>
 Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
   constexpr DType kType = std::is_same_v<T, Bf16> ? DType::kBf16 : DType::kF32;
@@ -193,7 +195,7 @@ Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
                       out, kTokens * kHeads * kDim);
 }
 
-// Norms, rotates and stores the heads of a few tokens: the blocks that come of it.
+// Norms, rotates and stores the heads of a few tokens. Returns the resulting KV blocks.
 Result<std::vector<float>> RunStoreHeads(Device& device, uint64_t seed) {
   constexpr int32_t kTokens = 20, kHeads = 4, kDim = 64, kHalf = kDim / 2;
   const KvLayout layout = {DType::kBf16, 1, 1, 1, kDim};
@@ -268,7 +270,8 @@ Result<double> TimeGemm(Device& device, const GemmShape& shape, int32_t repetiti
   const int64_t room = std::min(kBytesMax, device.Memory().free_bytes / 2);
   const int64_t copies = std::clamp<int64_t>(room / matrix_bytes, 1, repetitions);
   Operands operands(device, /*seed=*/1);
-  auto* w = static_cast<uint8_t*>(operands.Make(copies * matrix_bytes));  // zeros take as long
+  // Zeros take the same time.
+  auto* w = static_cast<uint8_t*>(operands.Make(copies * matrix_bytes));
   const void* a = operands.Make(shape.m * k * sizeof(Bf16));
   void* out = operands.Make(int64_t{shape.m} * shape.n * static_cast<int64_t>(sizeof(float)));
   if (w == nullptr || a == nullptr || out == nullptr) {
@@ -286,7 +289,7 @@ Result<double> TimeGemm(Device& device, const GemmShape& shape, int32_t repetiti
                                  .out = out,
                                  .ldo = shape.n}));
   };
-  run(0);  // warms up
+  run(0);  // warm-up
   SKEIN_RETURN_IF_ERROR(device.WaitForAll());
   const auto begin = std::chrono::steady_clock::now();
   for (int32_t i = 0; i < repetitions; ++i) run(i);

@@ -17,12 +17,12 @@
 namespace skein {
 namespace {
 
-// A part of the largest output. Products of bf16 differ in the order of sums inside an instruction,
-// and the result is rounded to 8 bits.
+// The allowed difference, relative to the largest output. Products of bf16 differ in the order of
+// sums inside an instruction, and the result is rounded to 8 bits.
 constexpr double kBf16Tolerance = 0x1p-6;
 
 struct GpuBenchOptions {
-  std::string model;  // for whole passes; empty: none
+  std::string model;  // for passes of a whole model; empty: none
   bool emulated = false;
   std::string json;
   std::vector<int32_t> prompt_tokens = {128, 512, 2048};
@@ -35,7 +35,8 @@ Result<std::unique_ptr<cuda::Device>> OpenDevice(const GpuBenchOptions& options)
   return std::unique_ptr<cuda::Device>(std::make_unique<cuda::FakeDevice>());
 }
 
-// Runs each kernel on the device and on the emulator. Counts those that differ too much.
+// Runs each kernel on the device and on the emulator. Counts the kernels whose outputs differ too
+// much.
 Result<Json> CompareKernels(cuda::Device& device, int* num_wrong) {
   Json cases = Json::array();
   fmt::print("{:<22}{:>14}{:>10}\n", "kernel", "difference", "");
@@ -59,7 +60,7 @@ Result<Json> CompareKernels(cuda::Device& device, int* num_wrong) {
   return cases;
 }
 
-// The products of a decode and of a prompt of a 0.6B and of an 8B model.
+// Times the products of a decode step and of a prompt, for models of 0.6B and 8B parameters.
 Result<Json> TimeProducts(cuda::Device& device, const GpuBenchOptions& options) {
   std::vector<GemmShape> shapes;
   for (const int32_t m : {1, 16, 64, 2048}) {
@@ -86,7 +87,7 @@ Result<Json> TimeProducts(cuda::Device& device, const GpuBenchOptions& options) 
   return times;
 }
 
-// Whole passes of a model: the time to the first token, and that of a step of decodes.
+// Times passes of a whole model: the time to the first token, and the time of a decode step.
 Result<Json> TimePasses(std::unique_ptr<cuda::Device> device, const GpuBenchOptions& options) {
   constexpr int32_t kContext = 128, kSteps = 16;
   const int32_t batch = std::ranges::max(options.batches);
@@ -104,7 +105,7 @@ Result<Json> TimePasses(std::unique_ptr<cuda::Device> device, const GpuBenchOpti
   Json prefill = Json::array(), decode = Json::array();
   fmt::print("{:>14}{:>12}\n", "prompt tokens", "TTFT ms");
   for (const int32_t n : options.prompt_tokens) {
-    bench.Prefill(n);  // warms up
+    bench.Prefill(n);  // warm-up
     const double seconds = bench.Prefill(n);
     fmt::print("{:>14}{:>12.2f}\n", n, seconds * 1e3);
     prefill.push_back({{"prompt_tokens", n}, {"ttft_ms", seconds * 1e3}});

@@ -14,14 +14,14 @@ namespace skein {
 namespace {
 
 constexpr int32_t kVocab = 151936;
-constexpr int kDraws = 100;  // of a sample
+constexpr int kDraws = 100;  // draws in one sample
 
 struct DrawToMeasure {
   const char* parameters;
   float temperature = 0;
   int32_t top_k = 0;
   float top_p = 1;
-  bool logprobs = false;  // of the chosen token and of the 5 most likely
+  bool logprobs = false;  // whether to return those of the chosen token and of the 5 most likely
 };
 constexpr DrawToMeasure kDrawsToMeasure[] = {
     {"greedy"},
@@ -30,7 +30,8 @@ constexpr DrawToMeasure kDrawsToMeasure[] = {
     {"temperature 0.6", 0.6f},
     {"temperature 1, top_k 50", 1, 50},
     {"temperature 1, top_p 0.95", 1, 0, 0.95f},
-    {"temperature 0.6, top_k 20, top_p 0.95", 0.6f, 20, 0.95f},  // what Qwen3 asks for
+    // The setting that Qwen3 recommends.
+    {"temperature 0.6, top_k 20, top_p 0.95", 0.6f, 20, 0.95f},
     {"temperature 0.6, top_k 20, top_p 0.95, 5 logprobs", 0.6f, 20, 0.95f, true},
 };
 
@@ -59,7 +60,7 @@ double MicrosecondsOf(const DrawToMeasure& draw, const std::vector<float>& logit
   const DrawSpec spec = {&generate, 0, history, 1};
   DrawResult result;
   std::vector<double> samples;
-  for (int sample = 0; sample <= num_samples; ++sample) {  // the first warms up
+  for (int sample = 0; sample <= num_samples; ++sample) {  // the first sample is a warm-up
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < kDraws; ++i) {
       ++generate.sampling.seed;

@@ -12,7 +12,7 @@
 namespace skein {
 namespace {
 
-// Weights of one layer: those that make its keys and values, and the others.
+// Numbers of weights in one layer: those that make keys and values, and all others.
 struct LayerParameters {
   explicit LayerParameters(const ModelConfig& c)
       : kv(double{2} * c.hidden_size * c.num_kv_heads * c.head_dim),
@@ -60,7 +60,7 @@ struct ForwardBench::Sequence {
 
 ForwardBench::ForwardBench(Runtime* runtime, uint64_t seed) : runtime_(runtime), seed_(seed) {}
 
-// Sequence number `index`, with blocks of its own for `room` tokens.
+// Sequence number `index`; its blocks have room for `room` tokens.
 ForwardBench::Sequence ForwardBench::MakeSequence(int32_t index, int32_t num_tokens,
                                                   int32_t room) const {
   Sequence sequence;

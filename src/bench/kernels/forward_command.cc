@@ -38,7 +38,7 @@ Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const ForwardBenchOptions& optio
   return CpuRuntime::Load(runtime);
 }
 
-// A runtime and what this machine allows while it runs.
+// Measures a runtime together with the limits of this machine.
 class ForwardReport {
  public:
   ForwardReport(const ForwardBenchOptions& options, CpuRuntime* runtime, LimitMeter* meter)
@@ -47,7 +47,7 @@ class ForwardReport {
   Json Prefill(int32_t prompt_tokens) {
     const ForwardWork work = WorkOf(runtime_.config(), Types(), 1, 0, prompt_tokens);
     std::vector<double> seconds, fractions;
-    bench_.Prefill(prompt_tokens);  // warms up
+    bench_.Prefill(prompt_tokens);  // warm-up
     for (int32_t i = 0; i < options_.repetitions; ++i) {
       const MachineLimits before = Limits();
       seconds.push_back(bench_.Prefill(prompt_tokens));
@@ -65,7 +65,7 @@ class ForwardReport {
   Json Decode(int32_t batch) {
     const int32_t middle = options_.context + options_.decode_steps / 2;
     const ForwardWork work = WorkOf(runtime_.config(), Types(), batch, middle, 1);
-    constexpr size_t kSteps = 4;  // between two looks at the limits
+    constexpr size_t kSteps = 4;  // steps between two measurements of the limits
     MachineLimits before;
     std::vector<double> few, fractions;
     const auto on_step = [&](int32_t step, double step_seconds) {
@@ -88,7 +88,7 @@ class ForwardReport {
             {"fraction", fraction}};
   }
 
-  // The medians over all measurements.
+  // The medians of all limits that were measured.
   MachineLimits MedianLimits() const { return MedianOf(limits_); }
 
  private:
@@ -99,7 +99,7 @@ class ForwardReport {
     return limits_.back();
   }
 
-  // Attention counts as if it ran in the matrices' type.
+  // The least time of the work. Attention counts as if it were computed in the matrices' type.
   double Floor(const MachineLimits& limits, const ForwardWork& work) const {
     return RooflineSeconds(limits, runtime_.isa(), runtime_.matrix_dtype(), work.flops, work.bytes);
   }

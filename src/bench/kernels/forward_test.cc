@@ -9,7 +9,8 @@
 namespace skein {
 namespace {
 
-// Two layers of width 8: q 2 x 4, k and v 1 x 4, MLP 16, 100 tokens.
+// A model of two layers of width 8: q has 2 heads of 4, k and v have 1 head of 4; the MLP has width
+// 16; 100 tokens.
 ModelConfig SmallConfig() {
   ModelConfig config;
   config.vocab_size = 100;
@@ -23,15 +24,15 @@ ModelConfig SmallConfig() {
 }
 
 TEST(WorkOfTest, CountsAPromptByHand) {
-  // Parameters of a layer: q, k, v 8 * (8 + 8), o 8 * 8, MLP 3 * 8 * 16.
+  // The parameters of a layer: q, k, v have 8 * (8 + 8), o has 8 * 8, the MLP has 3 * 8 * 16.
   const double parameters = 2 * (128 + 64 + 384);
-  // Three tokens see 1, 2 and 3 keys of 2 heads of 4: two products each. In the last of two layers
-  // only the last token goes on behind its keys and values.
+  // Three tokens see 1, 2 and 3 keys, in 2 heads of size 4, with two products each. In the second
+  // layer, which is the last, only the last token is computed further than its keys and values.
   const ForwardWork work = WorkOf(SmallConfig(), DType::kBf16, 1, 0, 3);
   const double first = 3 * 2 * 576 + (1 + 2 + 3) * 2 * 2 * 8;
   const double last = 3 * 2 * 64 + 2 * 512 + 3 * 2 * 2 * 8;
   EXPECT_EQ(work.flops, first + last + 2 * 800);
-  // K and V of one token: 2 layers, 1 head of 4, two bytes each.
+  // K and V of one token: 2 layers, 1 head of size 4, two bytes per element.
   EXPECT_EQ(work.bytes, (parameters + 800) * 2 + 3 * 2 * 2 * 4 * 2);
 }
 

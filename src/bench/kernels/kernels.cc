@@ -42,9 +42,9 @@ double CpuSeconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Behind work of the peer's. OpenMP's threads spin for some milliseconds before they sleep, and
-// limits measured meanwhile would be too low: waits until a window of 5 ms finds the process idle.
-// Threads that never sleep (OMP_WAIT_POLICY=active) are not waited for longer than 0.2 s.
+// Called after work of oneDNN, whose OpenMP threads spin for some milliseconds before they sleep.
+// Limits that are measured meanwhile would be too low. Therefore this waits until the process is
+// idle during 5 ms, but not longer than 0.2 s: with OMP_WAIT_POLICY=active the threads never sleep.
 void WaitForIdleThreads() {
   constexpr int kMaxWindows = 40;
   constexpr double kIdleShare = 0.1;  // of one core
@@ -57,7 +57,7 @@ void WaitForIdleThreads() {
 
 int32_t RoundUp(int32_t n, int32_t unit) { return CeilDiv(n, unit) * unit; }
 
-// Random rows that a product takes, as the weights' type asks.
+// Random rows for a product, in the type that the weights need.
 struct Activations {
   Activations(int32_t m, int32_t num_terms, DType dtype, bool in_tiles, const Kernels& kernels)
       : rows(m), k(num_terms), values(RandomValues(size_t(m) * k, 2)) {
@@ -85,11 +85,11 @@ struct Activations {
   int32_t k;
   std::vector<Bf16> values;
   AlignedBuffer tiles;            // kernels/row_tiles.h; k is a multiple of kRowPiece
-  std::vector<int8_t> quantized;  // of int8, with their scales
+  std::vector<int8_t> quantized;  // int8 elements, with their scales
   std::vector<float> scales;
 };
 
-// One product with its weights, as often as they are needed to come from memory.
+// One product, with enough copies of its weights that they must be read from memory.
 class ProductBench {
  public:
   ProductBench(const ProductToMeasure& product, const KernelBenchOptions& options,
@@ -107,7 +107,8 @@ class ProductBench {
     } while (weights_.size() * weights_[0].bytes() < options.weight_bytes);
   }
 
-  // Adds what the machine allowed meanwhile to `all_limits`.
+  // Measures the product with m rows. Adds the limits that the machine had meanwhile to
+  // `all_limits`.
   Json Measure(int32_t m, std::vector<MachineLimits>* all_limits) {
     const bool tiles = product_.tiles && product_.k % kRowPiece == 0 &&
                        NumericClassOf(kernels_.isa(), options_.dtype) == NumericClass::kAmx;
@@ -123,12 +124,14 @@ class ProductBench {
     const auto floor = [&](const MachineLimits& limits) {
       return RooflineSeconds(limits, kernels_.isa(), options_.dtype, flops, weight_bytes);
     };
-    if (peer != nullptr) WaitForIdleThreads();  // its weights have been put in order
+    if (peer != nullptr) WaitForIdleThreads();  // oneDNN has just reordered its weights
     MachineLimits before = meter_.Now(kernels_.isa(), options_.dtype);
-    // A sample walks through the weights for about 20 ms, at least once.
+    // A sample multiplies by one copy of the weights after the other for about 20 ms, at least
+    // once.
     const int calls = std::clamp(static_cast<int>(0.02 / floor(before)), 1, 1000);
     std::vector<double> own, other, fractions;
-    for (int sample = 0; sample <= options_.num_samples; ++sample) {  // the first warms up
+    // The first sample is a warm-up.
+    for (int sample = 0; sample <= options_.num_samples; ++sample) {
       const double start = Now();
       for (int i = 0; i < calls; ++i) Run(a, Next(), out.data());
       const double seconds = (Now() - start) / calls;
@@ -181,7 +184,7 @@ class ProductBench {
         team_.num_threads());
   }
 
-  // Heads are a ticket's at a time, in a place of each thread's.
+  // Heads are the results of one ticket at a time, in memory of the thread that computes them.
   int64_t HeadSums(const ProductCut& cut) const {
     return int64_t{cut.rows} * (cut.cols + kPanelCols);
   }
@@ -190,7 +193,7 @@ class ProductBench {
     return size_t(RoundUp(m, kRowTileRows)) * RoundUp(num_results(), kRowPiece) * sizeof(float);
   }
 
-  // As ForwardPass runs an operator.
+  // Runs the product as ForwardPass runs an operator.
   void Run(const Activations& a, const PackedWeight& w, std::byte* out) {
     const int32_t n = num_results();
     const ProductCut cut = Cut(a.rows);
@@ -232,7 +235,7 @@ class ProductBench {
   size_t next_ = 0;
 };
 
-// The product's rows and results, and the peer's.
+// Checks that there is memory for the product's rows and results, and for those of oneDNN.
 Status CheckMemory(const KernelBenchOptions& options) {
   const int64_t free_bytes = FreeMemoryBytes();
   for (const ProductToMeasure& product : options.products) {

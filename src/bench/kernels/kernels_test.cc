@@ -54,7 +54,7 @@ TEST(BenchLimitsTest, MeasuresEveryFigureOfThisMachine) {
             0);
 }
 
-// A run that is forced to AVX2 is compared with AVX2's peak, also on a machine with wider vectors.
+// With AVX2 forced, the peak is AVX2's, even on a machine with wider vectors.
 TEST(BenchLimitsTest, FmasAreThoseOfTheInstructionSet) {
   if (!CpuHas(Isa::kAvx2)) GTEST_SKIP() << "needs AVX2";
   const std::vector<float> operands(256, 0.5f);
@@ -126,7 +126,7 @@ TEST(BenchKernelsTest, RefusesRowsThatDoNotFitTheMemory) {
 }
 
 TEST(BenchKernelsTest, TheYardstickComputesTheSameProduct) {
-  // Small integers: exact in any order of summation.
+  // Small integers, whose sums are exact in any order.
   std::vector<Bf16> a, w;
   for (int i = 0; i < 3 * 40; ++i) a.push_back(ToBf16(static_cast<float>(i % 7 - 3)));
   for (int i = 0; i < 20 * 40; ++i) w.push_back(ToBf16(static_cast<float>(i % 5 - 2)));

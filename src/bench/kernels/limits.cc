@@ -25,7 +25,7 @@ constexpr double MachineLimits::*kFigures[] = {
     &MachineLimits::fma_f32_tflops,     &MachineLimits::read_gbps,
     &MachineLimits::avx512_bf16_tflops, &MachineLimits::vector_int8_tflops};
 
-// Seconds for `count` tickets on all threads.
+// The seconds that all threads take for `count` tickets.
 template <typename Fn>
 double Seconds(ThreadTeam& team, int count, const Fn& fn) {
   const auto start = std::chrono::steady_clock::now();
@@ -42,7 +42,7 @@ LimitMeter::LimitMeter(ThreadTeam* team)
       factors_(256),
       sums_(kReadBytes / kPartBytes) {
   for (size_t i = 0; i < operands_.size(); i += 2) {
-    // bf16 between -2 and 2, of both signs.
+    // bf16 numbers between -2 and 2, of both signs.
     const uint64_t random = RandomBitsAt(1, 0, i);
     const auto bits = static_cast<uint16_t>((random & 0x80ff) | 0x3f00);
     std::memcpy(operands_.data() + i, &bits, 2);
@@ -64,7 +64,8 @@ template <typename Peak>
 double LimitMeter::Tflops(const Peak& peak) {
   const int threads = team_->num_threads();
   std::vector<double> done(threads);
-  // More tickets than threads, so that a core that was taken away is made up for.
+  // There are more tickets than threads, so that other threads make up for a core that is taken
+  // away.
   const double seconds =
       Seconds(*team_, 4 * threads, [&](int, int thread) { done[thread] += peak(); });
   double sum = 0;
@@ -160,7 +161,7 @@ MachineLimits MeasureLimits(LimitMeter& meter, Isa isa, int num_runs) {
                                .read_gbps = meter.ReadGbps(),
                                .avx512_bf16_tflops = meter.Avx512Bf16Tflops(),
                                .vector_int8_tflops = meter.VectorInt8Tflops(isa)};
-    if (run > 0) limits.push_back(now);  // the first warms up
+    if (run > 0) limits.push_back(now);  // the first run is a warm-up
   }
   return MedianOf(limits);
 }

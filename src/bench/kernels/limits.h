@@ -11,19 +11,20 @@
 
 namespace skein {
 
-// The peaks of this machine with all threads of a team.
+// The peak rates of this machine, with all threads of a team.
 struct MachineLimits {
-  double amx_bf16_tflops = 0;  // 0 where there is no matrix unit
-  double amx_int8_tflops = 0;  // the same; multiplications and additions of integers
-  double fma_f32_tflops = 0;   // with AVX2 where that is the instruction set, else the widest here
-  double read_gbps = 0;        // reading memory that no cache holds
+  double amx_bf16_tflops = 0;  // 0 without a matrix unit
+  double amx_int8_tflops = 0;  // 0 without one; counts multiplications and additions of integers
+  // With AVX2 if that is the instruction set, otherwise with the widest vectors.
+  double fma_f32_tflops = 0;
+  double read_gbps = 0;           // for reading memory that is in no cache
   double avx512_bf16_tflops = 0;  // 0 without AVX512-BF16
-  // Integers by vectors, as products of int8 on the instruction set have them: VNNI, or AVX2's
-  // three instructions.
+  // Rate of integer products on vectors, with the instructions of int8 products on the instruction
+  // set: VNNI, or AVX2's three instructions.
   double vector_int8_tflops = 0;
 
-  // The peak of products with matrices of this type (kBf16 or kInt8) on this instruction set. The
-  // FMA class computes bf16 in f32. 0: not measured.
+  // The peak rate of products with matrices of this type (kBf16 or kInt8) on this instruction set.
+  // The FMA class computes bf16 in f32. 0: not measured.
   double compute_tflops(Isa isa, DType dtype) const {
     if (dtype == DType::kInt8) return isa == Isa::kAmx ? amx_int8_tflops : vector_int8_tflops;
     if (isa == Isa::kAvx512Bf16 && dtype == DType::kBf16) return avx512_bf16_tflops;
@@ -31,22 +32,23 @@ struct MachineLimits {
   }
 };
 
-// Measures the limits in bursts of about 10 ms. A shared machine's move within seconds, so what is
-// compared with them has bursts beside it. The operands are random numbers: zeros run faster than
-// any real product. Holds 512 MiB, which the bursts of reading walk through.
+// Measures the limits in bursts of about 10 ms. The limits of a shared machine change within
+// seconds, so a measurement has bursts right beside it. The operands are random numbers, because
+// zeros run faster than any real product. Holds 512 MiB of memory, which the bursts of reading use.
 class LimitMeter {
  public:
   // kUnsupported without AVX2. `team` outlives the meter.
   static Result<std::unique_ptr<LimitMeter>> Make(ThreadTeam* team);
 
-  double AmxBf16Tflops();            // 0 where there is no matrix unit
+  double AmxBf16Tflops();            // 0 without a matrix unit
   double Avx512Bf16Tflops();         // 0 without AVX512-BF16
-  double AmxInt8Tflops();            // 0 where there is no matrix unit
-  double VectorInt8Tflops(Isa isa);  // as MachineLimits says
-  double FmaTflops(Isa isa);         // as MachineLimits says
+  double AmxInt8Tflops();            // 0 without a matrix unit
+  double VectorInt8Tflops(Isa isa);  // see MachineLimits
+  double FmaTflops(Isa isa);         // see MachineLimits
   double ReadGbps();
 
-  // The limits that RooflineSeconds needs for weights of `dtype` on `isa`; the rest is 0.
+  // Measures the limits that RooflineSeconds needs for weights of `dtype` on `isa`; the others are
+  // 0.
   MachineLimits Now(Isa isa, DType dtype);
 
  private:
@@ -59,23 +61,24 @@ class LimitMeter {
   AlignedBuffer operands_;
   AlignedBuffer memory_;
   std::vector<float> factors_;
-  std::vector<uint64_t> sums_;  // of each part of the memory
+  std::vector<uint64_t> sums_;  // a sum for each part of the memory
   size_t next_part_ = 0;
 };
 
-// Figure by figure.
+// The median of each figure.
 MachineLimits MedianOf(const std::vector<MachineLimits>& limits);
 MachineLimits MeanOf(const MachineLimits& a, const MachineLimits& b);
 
-// Medians of `num_runs` bursts of each figure, in turn; vector FMAs as kernels on `isa` have them.
+// The medians of `num_runs` bursts for each figure, with the figures in turn. FMAs on vectors use
+// the instructions of the kernels on `isa`.
 MachineLimits MeasureLimits(LimitMeter& meter, Isa isa, int num_runs);
 
-// The time that the limits allow for a product with weights of `dtype` at least, in seconds:
-// computing, where its limit was measured, or reading the weights, whichever takes longer.
+// The least seconds that the limits allow for a product with weights of `dtype`: the time to
+// compute, if its limit was measured, or the time to read the weights, whichever is longer.
 double RooflineSeconds(const MachineLimits& limits, Isa isa, DType dtype, double flops,
                        double weight_bytes);
 
-// {"compute_tflops" (of products with weights of `dtype` on `isa`; null: not measured),
+// Makes {"compute_tflops" (for products with weights of `dtype` on `isa`; null: not measured),
 // "read_gbps"}.
 nlohmann::ordered_json LimitsToJson(const MachineLimits& limits, Isa isa, DType dtype);
 

@@ -20,7 +20,7 @@ struct Descriptions {
         w_rows({k, n}, dtype, memory::format_tag::ba),
         out({m, n}, memory::data_type::f32, memory::format_tag::ab) {}
 
-  // Throws dnnl::error where oneDNN has no such product for this processor.
+  // Throws dnnl::error if oneDNN has no such product for this processor.
   dnnl::matmul::primitive_desc ProductIn(const dnnl::engine& engine) const {
     return {dnnl::matmul::desc(a, w, out), engine};
   }
@@ -28,7 +28,7 @@ struct Descriptions {
   memory::desc a, w, w_rows, out;
 };
 
-// bf16 if oneDNN has a product of it for this processor, else f32.
+// bf16 if oneDNN has products of bf16 for this processor, otherwise f32.
 DType TypeFor(const dnnl::engine& engine) {
   try {
     Descriptions(1, 16, 16, memory::data_type::bf16).ProductIn(engine);

@@ -9,7 +9,7 @@ namespace skein {
 
 namespace {
 
-// Returns how many products of tiles it did.
+// Returns the number of products of tiles.
 template <bool kInt8>
 double MultiplyTiles(const std::byte* operands, int64_t steps) {
   constexpr int64_t kTileBytes = 1024;
@@ -59,7 +59,7 @@ __attribute__((target("avx512f,avx512vnni"))) double RunVnniPeak(const std::byte
   const __m512i even = _mm512_loadu_si512(operands + 64);
   const __m512i odd = _mm512_loadu_si512(operands + 128);
   __m512i sums[kSums];
-  // The sums differ, so that the compiler merges none.
+  // The sums differ, so that the compiler does not merge them.
 #pragma GCC unroll 24
   for (int i = 0; i < kSums; ++i) sums[i] = _mm512_loadu_si512(operands + 64 * (i + 3));
   for (int64_t s = 0; s < steps; ++s) {
@@ -74,7 +74,7 @@ __attribute__((target("avx512f,avx512vnni"))) double RunVnniPeak(const std::byte
   return static_cast<double>(steps) * kSums * 2 * 64;
 }
 
-// The instructions of a dot product of int8 without VNNI; the signs are those of one operand.
+// The instructions of an int8 dot product without VNNI. They take the signs from one operand.
 __attribute__((target("avx2"))) double RunAvx2Int8Peak(const std::byte* operands, int64_t steps,
                                                        int32_t* result) {
   constexpr int kSums = 12;
@@ -88,7 +88,7 @@ __attribute__((target("avx2"))) double RunAvx2Int8Peak(const std::byte* operands
   for (int64_t s = 0; s < steps; ++s) {
 #pragma GCC unroll 16
     for (int i = 0; i < kSums; ++i) {
-      // The operand depends on the sum, so that no product is taken out of the loop.
+      // The operand depends on the sum, so that the compiler moves no product out of the loop.
       const __m256i pairs = _mm256_maddubs_epi16(x, sums[i]);
       sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(pairs, ones));
     }
@@ -135,7 +135,7 @@ __attribute__((target("avx512f,avx512bf16"))) double RunAvx512Bf16Peak(const std
   const auto even = (__m512bh)_mm512_loadu_si512(operands + 64);
   const auto odd = (__m512bh)_mm512_loadu_si512(operands + 128);
   __m512 sums[kSums];
-  // The sums differ, so that the compiler merges none.
+  // The sums differ, so that the compiler does not merge them.
 #pragma GCC unroll 24
   for (int i = 0; i < kSums; ++i) sums[i] = _mm512_loadu_ps(operands + 64 * (i + 3));
   for (int64_t s = 0; s < steps; ++s) {

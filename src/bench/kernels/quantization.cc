@@ -16,7 +16,7 @@ namespace {
 
 constexpr int32_t kLogitRows = 64;
 
-// A model that runs one sequence at a time.
+// A model that computes one sequence at a time.
 class OneSequence {
  public:
   OneSequence(ModelWeights weights, const Kernels& kernels, ThreadTeam& team, int32_t max_tokens)
@@ -41,7 +41,7 @@ class OneSequence {
     for (int32_t i = 0; i < batch.num_tokens(); ++i) batch.logit_tokens.push_back(i);
     pass_->Begin();
   }
-  // The next rows of logits; false: there are no more.
+  // Computes the next rows of logits. Returns false if there are no more.
   bool Next() { return pass_->Run(nullptr) == ForwardStatus::kLogits; }
   const ForwardPass& pass() const { return *pass_; }
 
@@ -60,8 +60,8 @@ double LogSumExp(std::span<const float> logits) {
   return max + std::log(sum);
 }
 
-// Adds one position to the report, whose means are sums until the end. `next` is the token behind
-// it; none behind the last.
+// Adds one position to the report, whose means are sums until the end. `next` is the text's token
+// after the position; unset at the last position.
 void AddPosition(std::span<const float> plain, std::span<const float> quantized,
                  std::optional<int32_t> next, QuantizationReport* report) {
   const double plain_sum = LogSumExp(plain);
@@ -95,7 +95,7 @@ void Compare(std::span<const int32_t> tokens, OneSequence* plain, OneSequence* q
   const size_t vocab = plain->weights().config.vocab_size;
   plain->Begin(tokens);
   quantized->Begin(tokens);
-  size_t end = 0;  // of the tokens that are done
+  size_t end = 0;  // end of the tokens that are done
   while (plain->Next()) {
     SKEIN_CHECK(quantized->Next());
     for (int32_t i = 0; i < plain->pass().num_logit_rows(); ++i) {
@@ -150,7 +150,8 @@ Result<QuantizationReport> CompareQuantization(const QuantizationOptions& option
   }
   const auto positions = static_cast<double>(std::max<int64_t>(report.num_positions, 1));
   const auto predicted =
-      std::max(positions - static_cast<double>(sequences.size()), 1.0);  // all but the last ones
+      // Every position but the last of a sequence.
+      std::max(positions - static_cast<double>(sequences.size()), 1.0);
   for (double* sum : {&report.perplexity, &report.quantized_perplexity}) {
     *sum = std::exp(*sum / predicted);
   }

@@ -24,7 +24,7 @@ TEST(CompareQuantizationTest, AModelDoesNotDifferFromItself) {
   EXPECT_NEAR(report.value().mean_kl, 0, 1e-12);
   EXPECT_EQ(report.value().top1_agreement, 1);
   EXPECT_EQ(report.value().weight_bytes, report.value().quantized_weight_bytes);
-  // No text means anything to random weights: each token is about as probable as any other.
+  // The weights are random, so each token is about as probable as any other.
   EXPECT_GT(report.value().perplexity, 64);
   EXPECT_EQ(report.value().perplexity, report.value().quantized_perplexity);
 }

@@ -7,16 +7,16 @@
 
 namespace skein {
 
-// The place to which a profile was written, in words for the user.
+// Tells where a profile was written, in words for the user.
 struct WrittenProfile {
   std::string path;
-  std::string backup;  // where the file that was there before is now; empty: there was none
-  std::string shadow;  // a file that is read instead of this one; empty: none
+  std::string backup;  // the new path of the file that was there before; empty: there was none
+  std::string shadow;  // another file that is read before this one; empty: none
 };
 
-// Writes a profile for LoadDecisionProfile: beside the model if its directory may be written, else
-// the user's own. A file that is there is renamed to NAME.bak, in place of an older one. Errors
-// name the path.
+// Writes a profile for LoadDecisionProfile: to the model's directory if it is writable, otherwise
+// to the user's own directory. An existing file is renamed to NAME.bak, which replaces an older
+// backup. Errors name the path.
 Result<WrittenProfile> WriteDecisionProfile(const DecisionProfile& profile,
                                             const std::string& model_dir,
                                             const std::string& model_name);

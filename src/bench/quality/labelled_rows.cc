@@ -22,7 +22,7 @@ std::string TextOf(const Json& value) {
   return value.is_string() ? value.get<std::string>() : DumpPythonJson(value);
 }
 
-// The names of a question's options as labels have them; of a score its levels' texts.
+// The names of a question's options as they occur in labels; for a score, the texts of its levels.
 std::vector<std::string> NamesOf(const std::string& type, const Json& criteria) {
   std::vector<std::string> names;
   if (type == "noul") return {"false", "true"};
@@ -70,7 +70,7 @@ Result<Json> QuestionOf(const Json& question, const std::string& field) {
   return out;
 }
 
-// The place of a label among the names of the options.
+// The index of the option that a label names.
 std::optional<size_t> PlaceOf(const std::string& type, const std::vector<std::string>& names,
                               const Json& label) {
   if (type == "score" && !label.is_string()) {
@@ -91,7 +91,8 @@ std::optional<size_t> PlaceOf(const std::string& type, const std::vector<std::st
   return static_cast<size_t>(found - names.begin());
 }
 
-// The most likely option of soft labels: an object by option, or by a level's number.
+// The index of the most likely option by soft labels, which are an object keyed by option or by a
+// level's number.
 std::optional<size_t> PlaceOfGold(const std::string& type, const std::vector<std::string>& names,
                                   const Json& gold) {
   if (!gold.is_object()) return std::nullopt;
@@ -113,7 +114,7 @@ Json AnswerValue(const std::string& type, const std::vector<std::string>& names,
   return type == "score" ? Json(place) : Json(names[place]);
 }
 
-// The answer to a question of a row; null: it has none.
+// The answer that a row has for a question; null if it has none.
 Result<Json> RowLabelOf(const Json& row, const std::string& id, const Json& question) {
   const std::string type = question.value("type", "");
   const std::vector<std::string> names = NamesOf(type, question.value("criteria", Json()));

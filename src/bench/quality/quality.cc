@@ -13,7 +13,7 @@
 namespace skein {
 namespace {
 
-// Answers to `bodies` in their order.
+// Sends all `bodies` and returns the answers in their order.
 std::vector<HttpResponse> AskAll(const std::string& path, const std::vector<std::string>& bodies,
                                  int32_t window, const QualityAsk& ask) {
   std::mutex mutex;
@@ -122,7 +122,7 @@ size_t ModeOf(const std::vector<double>& probabilities) {
   return static_cast<size_t>(std::ranges::max_element(probabilities) - probabilities.begin());
 }
 
-// Sets `flipped` of each answer.
+// Asks again with reversed choices, and sets `flipped` of each answer.
 Status AskReversed(const std::vector<QualityItem>& items, const QualityLoad& load,
                    const QualityAsk& ask, const std::string& path, QualityRun* run) {
   std::vector<std::string> bodies;
@@ -182,7 +182,7 @@ Result<QualityRun> RunQuality(const std::vector<QualityItem>& items, QualityType
     bodies.push_back(DumpJson(QualityBody(items, i, method, load.num_examples)));
   }
   if (bodies.empty()) return run;
-  (void)AskAll(path, {bodies[0]}, 1, ask);  // warms up
+  (void)AskAll(path, {bodies[0]}, 1, ask);  // warm-up
   const TimeUs begin_us = clock.NowUs();
   const std::vector<HttpResponse> responses = AskAll(path, bodies, load.window, ask);
   const auto us = static_cast<double>(clock.NowUs() - begin_us);

@@ -24,7 +24,7 @@
 namespace skein {
 namespace {
 
-// Names a file to use in place of the source tree's.
+// The environment variable for a data file that replaces the one in the source tree.
 constexpr char kDataVariable[] = "SKEIN_QUALITY_DATA";
 
 struct QualityBenchOptions {
@@ -60,7 +60,7 @@ Result<std::vector<QualityItem>> LoadItems(const QualityBenchOptions& options,
   return items;
 }
 
-// A line on stderr; on a terminal it takes the place of the one before.
+// Shows a line on stderr; on a terminal it replaces the previous line.
 void ShowProgress(const std::string& text) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   if (!terminal && text.empty()) return;
@@ -102,7 +102,7 @@ Result<QualityResults> Measure(const QualityBenchOptions& options,
                 "methods");
 }
 
-// To four decimals: more would claim what some hundred items cannot tell.
+// Rounds to four decimals: some hundred items do not justify more.
 double Rounded(double value) { return std::round(value * 1e4) / 1e4; }
 PlattScale Rounded(const PlattScale& c) { return {Rounded(c.temperature), Rounded(c.offset)}; }
 
@@ -113,8 +113,9 @@ DecisionProfile ChosenProfile(const QualityResults& results, DecisionProfile pro
   return profile;
 }
 
-// At the end of the range a temperature only flattens: probabilities are wrong in another way than
-// by being too sharp. The order of the answers is what it was.
+// Reports methods whose fitted temperature is at the end of the range. There a temperature only
+// flattens the probabilities, which are wrong for another reason than being too sharp. The order of
+// the answers stays the same.
 void TellFlatMethods(const QualityResults& results) {
   for (const size_t i : results.chosen) {
     if (Rounded(results.summaries[i].calibration.temperature) < kFitTemperatureMax) continue;
@@ -170,7 +171,7 @@ void TellProfile(const Json& profile) {
       profile.dump(2));
 }
 
-// Refuses what a decision model does not take: it has one way to be asked, and its own
+// Refuses options that a decision model does not take: it has only one method, and its own
 // temperatures.
 Status CheckDecisionModel(const QualityBenchOptions& options, const ModelTraits& traits) {
   if (!traits.decision_model) return Status::Ok();
@@ -187,7 +188,8 @@ Status CheckDecisionModel(const QualityBenchOptions& options, const ModelTraits&
 }
 
 Status RunQualityBench(const QualityBenchOptions& options) {
-  spdlog::set_level(spdlog::level::err);  // small label masses stand in the table
+  // The table shows small label masses, so warnings of them are off.
+  spdlog::set_level(spdlog::level::err);
   SKEIN_ASSIGN_OR_RETURN(const MethodFilter filter, ParseMethodFilter(options.methods));
   const std::string path = DataPath(options);
   SKEIN_ASSIGN_OR_RETURN(const std::vector<QualityItem> items, LoadItems(options, path));

@@ -16,7 +16,7 @@ std::string Number(const Json& figures, const char* name) {
   return fmt::format("{:.3f}", found->get<double>());
 }
 
-// As it is served, and behind an arrow as calibrated.
+// A figure of the model as it is served and, after an arrow, as calibrated.
 std::string Both(const Json& figures, const std::string& name) {
   const std::string before = Number(figures, name.c_str());
   const std::string after = Number(figures, (name + "_calibrated").c_str());
@@ -32,7 +32,7 @@ std::string CompareRow(const Json& result, const Json& method) {
                      method.value("ms_per_item", 0.0));
 }
 
-// The rows of one type.
+// The table rows for one type.
 std::string RowsOf(const std::vector<Json>& results, QualityType type) {
   std::string rows;
   for (const Json& result : results) {

@@ -8,12 +8,13 @@
 
 namespace skein {
 
-// The result of a run of `skein bench quality`, as --json writes it. kInvalidArgument, with the
-// path, if the file is not one.
+// Loads the result of a run of `skein bench quality`, as written by --json. kInvalidArgument, with
+// the path, if the file is not such a result.
 Result<Json> LoadQualityResult(const std::string& path);
 
-// One table for each type of question with the chosen method of each result, whatever kind of model
-// it was: language, embedding or decision model. Results on other data are told apart.
+// Makes one table for each type of question, with the chosen method of each result, for every kind
+// of model (language, embedding or decision model). Results on different data are marked as
+// different.
 std::string CompareTables(const std::vector<Json>& results);
 
 }  // namespace skein

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kHalvesSeed = 0x5ce11;
 
-// FNV-1a, then the finaliser of SplitMix64: ids that differ in their last digit alone are spread.
+// FNV-1a, then the finaliser of SplitMix64, which spreads ids that differ only in their last digit.
 uint64_t HashOf(const std::string& id) {
   uint64_t hash = 14695981039346656037ull ^ kHalvesSeed;
   for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
@@ -32,7 +32,7 @@ std::string LabelOf(const Json& value) {
   return value.is_string() ? value.get<std::string>() : DumpJson(value);
 }
 
-// The names of the options in `list`, an array of objects, by their member `name`.
+// Reads the names of the options in `list`, an array of objects, from their member `name`.
 Status ReadLabels(const Json& question, const std::string& list, const std::string& name,
                   QualityItem* item) {
   const Json* options = FieldReader(question).Find(list);
@@ -142,7 +142,7 @@ Result<QualityItem> ReadItem(const Json& json, size_t number) {
   return item;
 }
 
-// The items of a line: one, or those of a row.
+// The items of a line, which is an item or a labelled row.
 Result<std::vector<QualityItem>> ParseItems(const std::string& line, size_t number) {
   std::string why;
   const std::optional<Json> json = ParseJson(line, &why);
@@ -170,7 +170,7 @@ Status CheckItems(const std::vector<QualityItem>& items, std::set<std::string>* 
   return Status::Ok();
 }
 
-// The items of each task by their hashes.
+// The items of each task, sorted by their hashes.
 std::map<std::string, std::vector<size_t>> OrderByHash(const std::vector<QualityItem>& items) {
   std::map<std::string, std::vector<size_t>> tasks;
   for (size_t i = 0; i < items.size(); ++i) tasks[items[i].task].push_back(i);
@@ -216,7 +216,7 @@ const char* NameOf(QualityType type) {
 Result<std::vector<QualityItem>> ParseQualityItems(const std::string& text,
                                                    const std::string& name) {
   std::vector<QualityItem> items;
-  std::map<std::string, QualityType> type_of;  // of each task
+  std::map<std::string, QualityType> type_of;  // the type of each task
   std::set<std::string> ids;
   std::istringstream lines(text);
   std::string line;

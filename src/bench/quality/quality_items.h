@@ -21,39 +21,40 @@ struct QualityItem {
   std::string id;
   std::string task;
   QualityType type = QualityType::kPredicate;
-  int half = 0;  // 0 or 1: which half of its task
+  int half = 0;  // which half of its task the item belongs to: 0 or 1
 
-  // All but relevance.
-  Json input;                       // as /v1/decisions takes it
-  Json question;                    // of /v1/decisions
-  std::vector<std::string> labels;  // of the options, in order; of a predicate true, false
-  size_t answer = 0;                // the right option
-  Json answer_value;                // as `examples` of /v1/decisions take it
+  // For all types except relevance.
+  Json input;                       // in the form of /v1/decisions
+  Json question;                    // in the form of /v1/decisions
+  std::vector<std::string> labels;  // of the options, in order; for a predicate: true, false
+  size_t answer = 0;                // index of the right option
+  Json answer_value;                // in the form of `examples` of /v1/decisions
 
-  // Relevance.
+  // For relevance.
   std::string query;
   std::vector<std::string> documents;
   std::vector<size_t> relevant;  // ascending, at least one
 };
 
-// Reads JSON lines, each an item or a row with the items of its questions
-// (bench/quality/labelled_rows.h); empty lines are skipped. Each task is split in halves by a hash
-// of the ids, the same in every run: the odd and the even of the hashes' order, so that they differ
-// by at most one item. kInvalidArgument names `name`, the line and the field.
+// Reads JSON lines. Each is an item, or a row that gives an item for each of its questions
+// (bench/quality/labelled_rows.h); empty lines are skipped. Each task is split into halves, in the
+// same way in every run: its items are sorted by a hash of their ids, and every second one belongs
+// to the second half, so that the halves differ by at most one item. kInvalidArgument names `name`,
+// the line and the field.
 Result<std::vector<QualityItem>> ParseQualityItems(const std::string& text,
                                                    const std::string& name);
 // Reads a file; kNotFound if it cannot be read.
 Result<std::vector<QualityItem>> LoadQualityItems(const std::string& path);
 
-// Keeps the first `count` items of each task and splits what is left in halves.
+// Keeps the first `count` items of each task and splits them into halves.
 void LimitQualityItems(int32_t count, std::vector<QualityItem>* items);
 
-// At most `count` items whose answers may be shown with a question about items[index]: of the same
-// task and question (in whatever order of its options) but the other half. Their labels alternate.
-// A function of the items alone.
+// Chooses at most `count` items as examples for a question about items[index]. They have the same
+// task and the same question (in any order of its options) and belong to the other half. Their
+// labels alternate. The choice depends on the items alone.
 std::vector<size_t> ExamplesFor(const std::vector<QualityItem>& items, size_t index, size_t count);
 
-// The question with its choices in reverse order. REQUIRES: a choice.
+// The question with its choices in reverse order. REQUIRES: the question is a choice.
 Json ReversedQuestion(const Json& question);
 
 }  // namespace skein

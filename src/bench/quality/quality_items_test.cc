@@ -41,7 +41,7 @@ TEST(QualityItemsTest, EachTypeHasItsLabels) {
   EXPECT_EQ(items[3].relevant, (std::vector<size_t>{0, 1}));
 }
 
-// A row as decision models are trained on: an item for each question that has an answer.
+// A labelled row gives an item for each question that has an answer.
 TEST(QualityItemsTest, RowsOfQuestionsAreItems) {
   const std::vector<QualityItem> items = Parsed(
       R"({"state": {"text": "ä", "n": 1}, "questions": {)"

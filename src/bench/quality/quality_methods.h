@@ -11,35 +11,35 @@
 
 namespace skein {
 
-// One way to ask a model: a reading and a prompt.
+// One way to ask a model: a reading together with a prompt.
 struct QualityMethod {
-  DecisionMethod method;  // at temperature 1
-  // A model with a way of its own: a decision model, or of relevance an embedding, a cross-encoder
-  // or a trained reranker. The request says neither reading nor prompt.
+  DecisionMethod method;  // temperature 1
+  // The model's own method: that of a decision model or, for relevance, that of an embedding model,
+  // a cross-encoder or a trained reranker. The request then has neither reading nor prompt.
   bool own = false;
-  bool by_head = false;       // a decision model's, at its own temperatures
-  bool probabilities = true;  // false: its scores are cosines
+  bool by_head = false;       // a decision model, which has its own temperatures
+  bool probabilities = true;  // false: the scores are cosines
 
   std::string name() const;  // "words+calibrated/cue", "head", "own"
 };
 
-// The methods that fit a model and a type of question, in the order in which they are told.
-// `has_chat_template` false: the prompt chat equals question and is left out. Permuted readings are
-// for choices alone: other options are never permuted.
+// The methods that suit a model and a type of question, in the order of the report. If
+// `has_chat_template` is false, the prompt chat equals the prompt question and is left out.
+// Permuted readings are only for choices: other options are never permuted.
 std::vector<QualityMethod> QualityMethodsFor(const ModelTraits& traits, bool has_chat_template,
                                              QualityType type);
 
-// Which methods to measure, read from READING[/PROMPT],...; empty: all.
+// The methods to measure, read from READING[/PROMPT],...; empty: all.
 struct MethodFilter {
   struct Entry {
     NamedReading reading;
-    std::optional<PromptForm> prompt;  // unset: all
+    std::optional<PromptForm> prompt;  // unset: all prompts
   };
   std::vector<Entry> entries;
 };
-// kInvalidArgument lists what is allowed.
+// kInvalidArgument lists the allowed names.
 Result<MethodFilter> ParseMethodFilter(const std::string& list);
-// Those that the filter names, in their order; a model's own way is always kept.
+// The methods that the filter names, in their original order. A model's own method is always kept.
 std::vector<QualityMethod> Filtered(std::vector<QualityMethod> methods, const MethodFilter& filter);
 
 }  // namespace skein

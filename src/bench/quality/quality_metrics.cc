@@ -31,7 +31,7 @@ double MeanOf(std::span<const JudgedItem> items,
 
 double LogOf(double probability) { return std::log(std::max(probability, kLeastProbability)); }
 
-// The scores of one label and whether each is of an item with that answer.
+// The scores of one label, and whether the label is right for the item of each score.
 struct LabelScores {
   std::vector<double> scores;
   std::vector<bool> positive;
@@ -57,7 +57,8 @@ Confusion ConfusionOf(std::span<const JudgedItem> items) {
 }
 
 AnswerThreshold ThresholdFor(std::span<const JudgedItem> items, double target) {
-  std::vector<std::pair<double, bool>> judged;  // the highest probability, and whether it is right
+  // The highest probability, and whether its label is right.
+  std::vector<std::pair<double, bool>> judged;
   for (const JudgedItem& item : items) {
     const size_t mode = ModeOf(item);
     judged.emplace_back(item.probabilities[mode], mode == item.answer);
@@ -67,7 +68,7 @@ AnswerThreshold ThresholdFor(std::span<const JudgedItem> items, double target) {
   int64_t right = 0;
   for (size_t i = 0; i < judged.size(); ++i) {
     right += judged[i].second ? 1 : 0;
-    // A threshold answers all items of its probability.
+    // All items with the probability of the threshold are answered.
     if (i + 1 < judged.size() && judged[i + 1].first == judged[i].first) continue;
     const auto count = static_cast<double>(i + 1);
     const double accuracy = static_cast<double>(right) / count;
@@ -205,7 +206,7 @@ std::vector<double> Calibrated(std::span<const double> probabilities,
 
 namespace {
 
-// The place in [low, high] at which a function with one valley is least.
+// The point in [low, high] at which a function with one valley is smallest.
 double LeastOf(const std::function<double(double)>& loss, double low, double high,
                double tolerance) {
   const double golden = (std::sqrt(5.0) - 1) / 2;
@@ -267,7 +268,7 @@ double ReciprocalRankOf(std::span<const size_t> ranking, std::span<const size_t>
 }
 
 double ChanceReciprocalRank(size_t documents, size_t relevant) {
-  // `none_yet`: the probability that no relevant document stands in the places before this one.
+  // `none_yet` is the probability that no relevant document is at a position before this one.
   double none_yet = 1;
   double sum = 0;
   for (size_t place = 0; place < documents; ++place) {

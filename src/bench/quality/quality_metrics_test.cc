@@ -27,9 +27,10 @@ TEST(QualityMetricsTest, FiguresByHand) {
   EXPECT_NEAR(CrossEntropyOf(items),
               -(std::log(0.8) + std::log(0.4) + std::log(0.5) + std::log(0.9)) / 4, 1e-12);
   EXPECT_NEAR(MeanAbsoluteErrorOf(items), (0.2 + 0.6 + 0.5 + 0.1) / 4, 1e-12);
-  // Bins: 0.5 (right), 0.6 (wrong), 0.8 (right), 0.9 (right).
+  // The items by their bins: 0.5 (right), 0.6 (wrong), 0.8 (right), 0.9 (right).
   EXPECT_NEAR(CalibrationErrorOf(items), (0.5 + 0.6 + 0.2 + 0.1) / 4, 1e-12);
-  // Label "a": positives 0.8 and 0.5, negatives 0.6 and 0.1: three of four pairs in order.
+  // For label "a", positives have 0.8 and 0.5, negatives 0.6 and 0.1: three of four pairs are in
+  // order.
   EXPECT_DOUBLE_EQ(MeanAucOf(items).value(), 0.75);
   EXPECT_DOUBLE_EQ(AccuracyOf({}), 0);
   EXPECT_DOUBLE_EQ(CalibrationErrorOf({}), 0);
@@ -38,7 +39,7 @@ TEST(QualityMetricsTest, FiguresByHand) {
 TEST(QualityMetricsTest, ConfusionCountsRightByGivenLabels) {
   std::vector<JudgedItem> items = {Judged({0.8, 0.2}, 0), Judged({0.6, 0.4}, 1),
                                    Judged({0.1, 0.9}, 1), Judged({0.1, 0.2, 0.7}, 0)};
-  std::swap(items[2].labels[0], items[2].labels[1]);  // right is "a", given is "a"
+  std::swap(items[2].labels[0], items[2].labels[1]);  // now "a" is the right label and the answer
   const Confusion confusion = ConfusionOf(items);
   EXPECT_EQ(confusion.labels, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(confusion.counts, (std::vector<std::vector<int64_t>>{{2, 0, 1}, {1, 0, 0}, {0, 0, 0}}));
@@ -46,7 +47,7 @@ TEST(QualityMetricsTest, ConfusionCountsRightByGivenLabels) {
 }
 
 TEST(QualityMetricsTest, ThresholdsReachTheirAccuracy) {
-  // Right at 0.9, 0.8 and 0.6, wrong at 0.7 and 0.6.
+  // The answers are right at 0.9, 0.8 and 0.6, and wrong at 0.7 and 0.6.
   const std::vector<JudgedItem> items = {Judged({0.9, 0.1}, 0), Judged({0.8, 0.2}, 0),
                                          Judged({0.7, 0.3}, 1), Judged({0.6, 0.4}, 0),
                                          Judged({0.6, 0.4}, 1)};
@@ -54,7 +55,8 @@ TEST(QualityMetricsTest, ThresholdsReachTheirAccuracy) {
   EXPECT_DOUBLE_EQ(all.threshold.value(), 0.6);
   EXPECT_DOUBLE_EQ(all.coverage, 1);
   EXPECT_DOUBLE_EQ(all.accuracy, 0.6);
-  // Three of four right answers would need one of the two items at 0.6 alone.
+  // Three of four right answers would need only one of the two items at 0.6, which have the same
+  // probability.
   const AnswerThreshold most = ThresholdFor(items, 0.75);
   EXPECT_DOUBLE_EQ(most.threshold.value(), 0.8);
   EXPECT_DOUBLE_EQ(most.coverage, 0.4);
@@ -100,7 +102,8 @@ TEST(QualityMetricsTest, AucIsTheShareOfPairsInOrder) {
 TEST(QualityMetricsTest, SeveralClassesOneAgainstTheRestInAnyOrder) {
   std::vector<JudgedItem> items = {Judged({0.7, 0.2, 0.1}, 0), Judged({0.3, 0.6, 0.1}, 1),
                                    Judged({0.4, 0.1, 0.5}, 2), Judged({0.5, 0.3, 0.2}, 1)};
-  // a: 0.7 above all: 1. b: 0.6 and 0.3 above 0.2 and 0.1: 1. c: 0.5 above all: 1.
+  // Label a: 0.7 is above all others, AUC 1. Label b: 0.6 and 0.3 are above 0.2 and 0.1, AUC 1.
+  // Label c: 0.5 is above all others, AUC 1.
   EXPECT_DOUBLE_EQ(MeanAucOf(items).value(), 1);
   std::swap(items[0].probabilities[0], items[0].probabilities[2]);
   std::swap(items[0].labels[0], items[0].labels[2]);
@@ -140,13 +143,14 @@ TEST(QualityMetricsTest, AnOffsetMovesTheLogOddsBeforeTheTemperature) {
   EXPECT_NEAR(moved[0], 0.75, 1e-12);
 }
 
-// Items whose labels are drawn with true probabilities, which then lose the scale `lost`.
+// Items whose labels are drawn from true probabilities. Their probabilities are then distorted so
+// that the calibration `lost` restores the true ones.
 std::vector<JudgedItem> Miscalibrated(const PlattScale& lost, Random* random) {
   std::vector<JudgedItem> items;
   for (int i = 0; i < 20'000; ++i) {
     const double p = random->Uniform();
     items.push_back(Judged({p, 1 - p}, random->Uniform() < p ? 0 : 1));
-    // The inverse of (z + offset) / temperature.
+    // The inverse of the calibration (z + offset) / temperature.
     std::vector<double>& told = items.back().probabilities;
     told = Calibrated(Calibrated(told, {1 / lost.temperature, 0}), {1, -lost.offset});
   }
@@ -178,7 +182,8 @@ TEST(QualityMetricsTest, RanksByHand) {
   EXPECT_DOUBLE_EQ(ReciprocalRankOf(ranking, std::vector<size_t>{2}), 1);
   EXPECT_DOUBLE_EQ(ReciprocalRankOf(ranking, {}), 0);
   EXPECT_NEAR(ChanceReciprocalRank(5, 1), (1 + 0.5 + 1.0 / 3 + 0.25 + 0.2) / 5, 1e-12);
-  // Two of four documents: the first relevant one in place 1 by 1/2, 2 by 1/3, 3 by 1/6.
+  // With two relevant documents of four, the first relevant one is at position 1 with probability
+  // 1/2, at 2 with 1/3, at 3 with 1/6.
   EXPECT_NEAR(ChanceReciprocalRank(4, 2), 0.5 + 0.5 / 3 + 1.0 / 18, 1e-12);
   EXPECT_DOUBLE_EQ(ChanceReciprocalRank(3, 3), 1);
 }

@@ -11,12 +11,12 @@ std::string Cell(const std::optional<double>& value, int decimals) {
   return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
 }
 
-// A figure before calibration and, behind an arrow, after it.
+// A figure before calibration and, after an arrow, the same figure with calibration.
 std::string Pair(const std::optional<double>& before, const std::optional<double>& after) {
   return before ? Cell(before, 3) + " > " + Cell(after, 3) : "-";
 }
 
-// Accuracy, and behind an arrow the one at an offset.
+// The accuracy and, after an arrow, the accuracy with the calibrated offset if there is one.
 std::string AccuracyCell(const QualityFigures& f) {
   return f.accuracy_calibrated ? Pair(f.accuracy, f.accuracy_calibrated) : Cell(f.accuracy, 3);
 }
@@ -25,7 +25,7 @@ bool IsChosen(const QualityResults& results, size_t run) {
   return std::ranges::find(results.chosen, run) != results.chosen.end();
 }
 
-// Chance is told where any method answered.
+// The header of a table. It contains the figures of chance if some method answered.
 std::string Header(const QualityResults& results, QualityType type) {
   const bool ranks = type == QualityType::kRelevance;
   size_t first = results.runs.size();
@@ -70,7 +70,7 @@ std::string Row(const QualityRun& run, const QualitySummary& summary, bool chose
   return row + "\n";
 }
 
-constexpr size_t kMostConfusedLabels = 12;  // of a table that a terminal can show
+constexpr size_t kMostConfusedLabels = 12;  // a terminal cannot show a larger table
 
 std::string ConfusionTable(const std::string& task, const Confusion& confusion) {
   if (confusion.labels.size() > kMostConfusedLabels) {
@@ -86,7 +86,7 @@ std::string ConfusionTable(const std::string& task, const Confusion& confusion) 
   return text + "\n";
 }
 
-// The confusion and the thresholds of the chosen methods.
+// Tables of the confusions and the thresholds of the chosen methods.
 std::string ServedTables(const QualityResults& results) {
   std::string confusions, thresholds;
   for (const size_t i : results.chosen) {
@@ -112,7 +112,7 @@ std::string ServedTables(const QualityResults& results) {
   return text;
 }
 
-// The first refusal of each run that has one.
+// Lists the first refusal of each run that has one.
 std::string Refusals(const std::vector<QualityItem>& items, const QualityResults& results) {
   std::string text;
   for (const QualityRun& run : results.runs) {

@@ -12,21 +12,22 @@
 
 namespace skein {
 
-// A measurement: the runs, their summaries [runs.size()] and each type's chosen run, if any.
+// A measurement: the runs, a summary for each run, and the chosen run of each type if there is one.
 struct QualityResults {
   std::vector<QualityRun> runs;
   std::vector<QualitySummary> summaries;
-  std::vector<size_t> chosen;  // indices of runs
+  std::vector<size_t> chosen;  // indices in runs
 };
 
-// A table for each type that was asked, with a star at the chosen method, and a legend; then the
-// chosen methods by task and what was refused.
+// Makes a table for each type that was asked, with a star at the chosen method, and a legend. The
+// chosen methods by task and the refusals follow.
 std::string QualityTables(const std::vector<QualityItem>& items, const QualityResults& results);
 
-// Everything, also each answer, so that figures can be drawn without asking again.
+// Makes JSON with everything, including each answer, so that figures can be drawn without asking
+// again.
 Json QualityJson(const std::vector<QualityItem>& items, const QualityResults& results);
 
-// The chosen methods whose scores are probabilities.
+// Makes a diagram for each chosen method whose scores are probabilities.
 std::vector<ReliabilityPanel> ReliabilityPanels(const QualityResults& results);
 
 }  // namespace skein

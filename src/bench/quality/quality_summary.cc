@@ -10,7 +10,8 @@
 namespace skein {
 namespace {
 
-// Items as they were answered, and calibrated by the other half; [judgements].
+// The items as they were answered, and as calibrated by a fit to the other half. Both are
+// [judgements].
 struct Judged {
   std::vector<JudgedItem> raw;
   std::vector<JudgedItem> calibrated;
@@ -31,7 +32,7 @@ void AddJudged(const QualityItem& item, const QualityAnswer& answer, Judged* jud
   }
 }
 
-// The answered items of a run; of one task, or all if it is null.
+// The answered items of a run; if `task` is not null, only those of this task.
 std::vector<size_t> Answered(const std::vector<QualityItem>& items, const QualityRun& run,
                              const std::string* task) {
   std::vector<size_t> places;
@@ -49,7 +50,7 @@ Judged JudgedOf(const std::vector<QualityItem>& items, const QualityRun& run,
   return judged;
 }
 
-// Types whose probabilities are of yes.
+// Whether the type's probabilities are those of yes, which have an offset.
 bool HasOffset(QualityType type) {
   return type == QualityType::kPredicate || type == QualityType::kRelevance;
 }
@@ -153,7 +154,7 @@ int64_t RefusedOf(const std::vector<QualityItem>& items, const QualityRun& run,
   return refused;
 }
 
-// Accuracy, its chance, AUC and MRR of the type: each task counts alike.
+// Sets accuracy, its chance, AUC and MRR of the type to means in which each task counts the same.
 void AverageOverTasks(QualitySummary* summary) {
   std::vector<double> accuracy, calibrated, chance, auc, mrr, chance_mrr;
   for (const auto& [task, figures] : summary->tasks) {
@@ -177,8 +178,8 @@ double ValueOf(const QualityFigures& figures) {
   return figures.mrr.value_or(figures.accuracy_calibrated.value_or(figures.accuracy));
 }
 
-// The judgements of some answers as the server gives them once the calibration is kept. A decision
-// model has temperatures of its own.
+// The judgements as the server gives them with this calibration. A decision model has its own
+// temperatures.
 std::vector<JudgedItem> ServedOf(const std::vector<QualityItem>& items, const QualityRun& run,
                                  const std::vector<size_t>& places, const PlattScale& calibration) {
   std::vector<JudgedItem> judged = JudgedOf(items, run, places).raw;

@@ -41,8 +41,8 @@ HttpResponse Answered(const Json& body) {
   return response;
 }
 
-// Knows "good" from "bad", takes the first option for "first" and refuses "refuse". Answers by
-// fours, the last one first.
+// A model that can tell "good" from "bad", answers "first" with the first option and refuses
+// "refuse". It waits for four requests and answers the last one first.
 class FakeModel {
  public:
   ~FakeModel() { EXPECT_TRUE(waiting_.empty()); }
@@ -130,7 +130,7 @@ TEST(BenchQualityTest, AnswersStandInTheItemsOrder) {
   EXPECT_FALSE(run.answers[3].flipped.has_value());
   EXPECT_EQ(run.answers[0].label_mass, 0.5);
   EXPECT_EQ(run.answers[0].input_tokens, 7);
-  ASSERT_EQ(model.bodies_.size(), 9u);  // one for warming up, then each twice
+  ASSERT_EQ(model.bodies_.size(), 9u);  // one for the warm-up, then each item twice
   EXPECT_EQ(model.bodies_[1]["reading"], "words+calibrated");
   EXPECT_EQ(model.bodies_[1]["prompt"], "cue");
   EXPECT_EQ(model.bodies_[1]["temperature"], 1);
@@ -180,7 +180,7 @@ TEST(BenchQualityTest, SummariesByHand) {
   EXPECT_NEAR(summary.figures.brier.value(), 0.08, 1e-12);
   EXPECT_NEAR(summary.figures.calibration_error.value(), 0.2, 1e-12);
   EXPECT_NEAR(summary.figures.flips.value(), 1.0 / 3, 1e-12);
-  EXPECT_NEAR(summary.calibration.temperature, kFitTemperatureMin, 1e-3);  // always right
+  EXPECT_NEAR(summary.calibration.temperature, kFitTemperatureMin, 1e-3);  // all answers are right
   EXPECT_LT(summary.figures.calibration_error_calibrated.value(), 1e-6);
 
   const QualityRun ranks = RunOf(&model, QualityType::kRelevance, QualityMethod{});
@@ -191,7 +191,7 @@ TEST(BenchQualityTest, SummariesByHand) {
   EXPECT_EQ(ranked.input_tokens, 9);
 }
 
-// A run of one choice whose right answer got `probability`.
+// A run with one choice, in which the right answer got `probability`.
 QualityRun Chose(const QualityMethod& method, double probability, int64_t tokens) {
   QualityRun run{QualityType::kChoice, method, {0}, {{}}, 0};
   run.answers[0].probabilities = {probability, 1 - probability};

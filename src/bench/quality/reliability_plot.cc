@@ -13,7 +13,7 @@ constexpr double kLeft = 52;
 constexpr double kTop = 56;
 constexpr double kPanelWidth = kLeft + kSide + 18;
 constexpr double kHeight = kTop + kSide + 52;
-constexpr double kBarsHeight = 40;  // of the bar with the highest count
+constexpr double kBarsHeight = 40;  // height of the bar with the highest count
 constexpr char kBefore[] = "#c0504d";
 constexpr char kAfter[] = "#1f5fa8";
 
@@ -34,7 +34,7 @@ std::string Text(double x, double y, const char* style, const std::string& text)
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, style, Escaped(text));
 }
 
-// The bins as a line with points. (0, 0) of a diagram is (0, kSide) in its own pixels.
+// The bins as a line with points. The point (0, 0) of a diagram is at the pixel (0, kSide).
 std::string Curve(const std::vector<ReliabilityBin>& bins, const char* color) {
   std::string points;
   std::string dots;

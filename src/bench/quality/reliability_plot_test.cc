@@ -13,7 +13,7 @@ size_t Count(const std::string& text, const std::string& part) {
   return count;
 }
 
-// Every tag is closed, in order.
+// Expects that every tag is closed, in order.
 void ExpectWellFormed(const std::string& svg) {
   std::vector<std::string> open;
   const std::regex tag("<(/?)([a-z]+)([^<>]*)>");

@@ -13,7 +13,7 @@
 namespace skein {
 namespace {
 
-// A batch reaches the device's speed at this share of the best.
+// A batch counts as large enough if it reaches this share of the best speed.
 constexpr double kNearBest = 0.95;
 
 struct BudgetBenchOptions {
@@ -28,11 +28,11 @@ struct BudgetBenchOptions {
 };
 
 struct BatchPoint {
-  int32_t num_tokens = 0;  // of the whole batch
+  int32_t num_tokens = 0;  // of all prompts in the batch
   double tokens_per_s = 0;
 };
 
-// Batches of equal short prompts, each one pass.
+// Measures batches of equal short prompts, each batch in one pass.
 Json MeasureBatches(const BudgetBenchOptions& options, StepProfiler& profiler,
                     std::vector<BatchPoint>* points) {
   Json json = Json::array();
@@ -55,7 +55,7 @@ Json MeasureBatches(const BudgetBenchOptions& options, StepProfiler& profiler,
   return json;
 }
 
-// One long prompt, cut into chunks of each size.
+// Measures one long prompt, divided into chunks of each size.
 Json MeasureChunks(const BudgetBenchOptions& options, StepProfiler& profiler) {
   Json json = Json::array();
   fmt::print("{:>8}{:>8}{:>26}{:>12}\n", "prompt", "chunk", "ms in all", "tokens/s");
@@ -78,7 +78,7 @@ Json MeasureChunks(const BudgetBenchOptions& options, StepProfiler& profiler) {
   return json;
 }
 
-// The fewest tokens at which a batch was nearly as fast as the fastest.
+// The fewest tokens with which a batch was nearly as fast as the fastest batch.
 int32_t SuggestedTokens(const std::vector<BatchPoint>& points) {
   const double best = std::ranges::max_element(points, {}, &BatchPoint::tokens_per_s)->tokens_per_s;
   int32_t fewest = 0;

@@ -1,5 +1,5 @@
-// The cache-aware orders of the scheduler, which use block hashes, against the literal orders over
-// a radix tree of tokens.
+// Compares the cache-aware orders of the scheduler, which use block hashes, with the original
+// orders over a radix tree of tokens.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ using testing::Waiting;
 
 using Prompt = std::vector<int32_t>;
 
-// Prompts of full blocks, some of them cached. The reference is the order over the radix tree of
-// the tokens.
+// Prompts consist of full blocks, some of which are cached. The reference is the order over the
+// radix tree of their tokens.
 TEST(CacheAwareOrders, DepthFirstIsTheOrderOverTheRadixTree) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
@@ -51,7 +51,7 @@ TEST(CacheAwareOrders, DepthFirstIsTheOrderOverTheRadixTree) {
       prompts.push_back(some_blocks());
       hashes.emplace_back().Extend(prompts.back());
     }
-    // Prompts of the reference end in nodes only, so an edge is cut at the end of a prompt inside
+    // In the reference, prompts must end at nodes, so an edge is split where a prompt ends inside
     // it.
     for (const Prompt& prompt : prompts) {
       const int32_t length = cached.Match(prompt).num_tokens;
@@ -73,19 +73,20 @@ TEST(CacheAwareOrders, DepthFirstIsTheOrderOverTheRadixTree) {
   }
 }
 
-// The load of CompareWithScan under order lpm. The scheduler picks the first request of the literal
-// order over a radix tree of the cached tokens. A prompt has a token of no block behind its blocks,
-// so that both find full blocks only.
+// The load of CompareWithScan under the order lpm. The scheduler must pick the first request of the
+// original order over a radix tree of the cached tokens. Each prompt ends with a token that fills
+// no block, so that both orders find only full blocks.
 TEST(CacheAwareOrders, LpmPicksTheFirstByTheRadixTree) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     EngineConfig config;
     config.scheduler.policies = FindPreset("prefill-only")->policies;
-    config.scheduler.policies.batching = Batching::kSingle;  // as the scan picks
+    // One request per step, as in the reference.
+    config.scheduler.policies.batching = Batching::kSingle;
     config.vocab_size = 1000;
     config.scheduler.max_model_len = 4096;
     config.scheduler.num_kv_blocks = static_cast<int32_t>(9 + seed * 3);
     config.scheduler.max_num_batched_tokens = 4096;
-    config.scheduler.policies.retention = Retention::kAll;  // as the reference cache has it
+    config.scheduler.policies.retention = Retention::kAll;  // as in the reference's cache
     config.scheduler.policies.order = Order::kLpm;
     CompareWithOrder(
         config, seed,
@@ -101,7 +102,7 @@ TEST(CacheAwareOrders, LpmPicksTheFirstByTheRadixTree) {
           }
           std::vector<RequestId> ids;
           std::vector<std::vector<TokenId>> prompts;
-          for (const auto& [id, request] : waiting) {  // by arrival
+          for (const auto& [id, request] : waiting) {  // in order of arrival
             ids.push_back(id);
             prompts.push_back(MakeRequest(request.letters).prompt);
           }

@@ -15,7 +15,8 @@ namespace {
 
 using TokenSpan = std::span<const TokenId>;
 
-// The choice of HashTreeSource with chunks of one token, made over the tokens of all prompts.
+// Makes the choice of HashTreeSource with chunks of one token, by comparing the tokens of all
+// prompts.
 class RadixSource final : public CandidateSource {
  public:
   Handle Insert(const Sequence& sequence, const Rank& rank) override {
@@ -67,7 +68,7 @@ class RadixSource final : public CandidateSource {
   struct View {
     std::vector<TokenSpan> active;
     std::vector<RadixPrompt> waiting;
-    std::vector<Handle> handles;  // of `waiting`
+    std::vector<Handle> handles;  // handles of the requests in `waiting`
   };
 
   static TokenSpan PromptOf(const Member& member) {
@@ -92,8 +93,9 @@ class RadixSource final : public CandidateSource {
   std::vector<Member> members_;  // by handle
 };
 
-// Requests of one user share a prefix. A request's vector is one chunk, its user's, so to leave the
-// batch's user costs as many tokens as the prompt has. A request without a user is alone.
+// Treats all requests of one user as if they shared a prefix. The hash vector of a request is one
+// chunk, which stands for its user. Adding a request of another user to the batch costs as many
+// tokens as its prompt has. A request without a user shares nothing.
 class UserSource final : public CandidateSource {
  public:
   Handle Insert(const Sequence& sequence, const Rank& rank) override {
@@ -123,7 +125,7 @@ class UserSource final : public CandidateSource {
   }
   int32_t num_waiting() const override { return tree_.num_waiting(); }
   int32_t num_active() const override { return tree_.num_active(); }
-  int64_t shared_tokens() const override { return 0; }  // it knows no tokens
+  int64_t shared_tokens() const override { return 0; }  // not known: no tokens are compared
   void CheckIntegrity() const override { tree_.CheckIntegrity(); }
 
  private:

@@ -1,4 +1,4 @@
-// The yardsticks of the decode set `prefix-homogeneous` in the scheduler.
+// Tests the baselines of the decode set `prefix-homogeneous` in the scheduler.
 
 #include "bench/sched/candidates.h"
 
@@ -19,7 +19,7 @@ EngineConfig ConfigWith(StopRule stop) {
   return testing::ConfigOf(DecodeSet::kPrefixHomogeneous, stop);
 }
 
-// Runs the same load; returns the requests that decoded in each step.
+// Runs the same load each time. Returns the requests that decoded in each step.
 std::vector<std::vector<RequestId>> Decoding(StopRule stop, Candidates candidates) {
   World world(ConfigWith(stop), {}, PoliciesWith(candidates));
   std::vector<std::vector<RequestId>> steps;
@@ -42,7 +42,7 @@ TEST(Candidates, TheOracleIsToldTheGroups) {
   StopOptions& stop = config.scheduler.prefix_groups.stop;
   stop.max_lost_tokens = stop.small_batch = stop.max_lost_tokens_peers = 0;
   World world(config, {}, PoliciesWith(Candidates::kUser));
-  // The requests share only the user.
+  // The requests have only the user in common.
   for (int i = 0; i < 32; ++i) world.Arrive(i % 4, 5 + i % 7, 0, 2);
   while (world.Step()) EXPECT_LE(world.GroupsOf(world.decoding).size(), 1u);
   EXPECT_EQ(world.num_unfinished(), 0u);
@@ -53,7 +53,7 @@ TEST(Candidates, TheRadixTreeCountsTheSharedTokens) {
   World world(ConfigWith(StopRule::kNever), {}, PoliciesWith(Candidates::kRadix));
   for (int i = 0; i < 4; ++i) world.Arrive(1);
   world.Step();
-  world.Step();  // the first has computed their shared prefix
+  world.Step();  // the first request has now computed the shared prefix
   EXPECT_EQ(world.scheduler().Stats().prefix_groups_shared_tokens, 8 * kBlockTokens);
   world.Arrive(2);
   world.Step();

@@ -29,8 +29,8 @@ struct JctBenchOptions {
 
 struct InputPair {
   ProfileRow row;
-  double fit_us = 0;       // what the model is fitted to
-  double measured_us = 0;  // what it is compared with, from other runs
+  double fit_us = 0;       // the time to which the model is fitted
+  double measured_us = 0;  // the time with which the model is compared, from other runs
 };
 
 double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
@@ -40,7 +40,7 @@ double Correlation(const std::vector<double>& x, const std::vector<double>& y) {
   return products / static_cast<double>(x.size()) / (a.std * b.std);
 }
 
-// All pairs of (input, cached) tokens in steps of `every`, with at least one new token.
+// Measures all pairs of (input, cached) tokens in steps of `every`, with at least one new token.
 std::vector<InputPair> MeasurePairs(const JctBenchOptions& options, StepProfiler& profiler) {
   std::vector<InputPair> pairs;
   for (int32_t input = options.every; input <= options.max_tokens; input += options.every) {
@@ -100,9 +100,9 @@ Json Report(const std::vector<InputPair>& pairs) {
           {"pairs", std::move(rows)}};
 }
 
-// As a server does it that computes prompts whole, whatever its token budget (ProfileLimitsOf): a
-// model fitted to the profile of its start foretells single passes, in random order, and is
-// corrected by each.
+// Predicts times like a server that computes prompts in one step, whatever its token budget
+// (ProfileLimitsOf): a model is fitted to the profile that the server measures at its start. It
+// predicts single passes, in random order, and each pass corrects it.
 Json Foretell(const std::vector<InputPair>& pairs, StepProfiler& profiler, const Clock& clock,
               const CostProfileLimits& limits) {
   CostModel model(FitCosts(ProfileCosts(profiler, clock, limits)));

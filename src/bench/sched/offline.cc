@@ -18,17 +18,17 @@
 namespace skein {
 namespace {
 
-// KV use is looked at when something happens, and at least so often.
+// KV use is checked when something happens, and at least this often.
 constexpr TimeUs kPollUs = 5'000;
-// How long cancelled requests may take to end before the run is given up.
+// If cancelled requests take longer to end, the run is given up.
 constexpr TimeUs kCancelGraceUs = 10'000'000;
 
-// A number of the range.
+// A random number of the range.
 int32_t Drawn(const IntRange& range, Random* random) {
   return static_cast<int32_t>(random->Between(range.low, range.high));
 }
 
-// Generated tokens that the tokenizer knows as ordinary ones.
+// Generates tokens that are ordinary tokens of the tokenizer.
 std::vector<TokenId> GeneratePrompt(const Scenario& scenario, size_t kind, int64_t index,
                                     int32_t num_tokens, const Tokenizer& tokenizer, int32_t vocab) {
   const std::string name = fmt::format("{}/{}/{}", scenario.seed, scenario.name, kind);
@@ -66,7 +66,7 @@ struct Live {
   bool done = false;
 };
 
-// State shared by the engine's thread and the runner. Outlives the run if a callback does.
+// State that the engine's thread and the runner share. It outlives the run if a callback does.
 struct OfflineRun {
   std::mutex mutex;
   std::condition_variable changed;
@@ -75,7 +75,7 @@ struct OfflineRun {
   uint64_t num_outputs = 0;
 };
 
-// The engine's side: notes when a piece came and what it held.
+// Runs on the engine's thread: records when a piece came and what it held.
 void TakeOutput(OfflineRun& shared, size_t index, const RequestOutput& output, TimeUs now_us) {
   std::lock_guard<std::mutex> lock(shared.mutex);
   Live& live = shared.live[index];
@@ -114,7 +114,7 @@ class ScenarioRun {
     }
   }
 
-  // False if cancelled requests did not end.
+  // Returns false if cancelled requests did not end.
   bool Run() {
     start_us_ = clock_.NowUs();
     const TimeUs limit_us =
@@ -173,7 +173,7 @@ class ScenarioRun {
         live.submitted = true;
         ++shared_->num_running;
       }
-      // Unlocked: an engine may answer before it returns.
+      // The lock is not held, since an engine may answer before the call returns.
       RequestId id = 0;
       const Status status = engine_.Submit(
           std::move(planned.request),
@@ -194,8 +194,8 @@ class ScenarioRun {
 
   void WatchKv() { peak_kv_blocks_ = std::max(peak_kv_blocks_, engine_.Stats().kv_blocks_used); }
 
-  // Until there are more than `num_outputs`, the next request is due or it is time to look at the
-  // KV blocks.
+  // Waits until there are more than `num_outputs` outputs, the next request is due, or the KV use
+  // must be checked.
   void Wait(uint64_t num_outputs, TimeUs limit_us) {
     const TimeUs now_us = clock_.NowUs();
     TimeUs until_us = std::min(limit_us, now_us + kPollUs);
@@ -226,7 +226,7 @@ class ScenarioRun {
   const Clock& clock_;
   ScenarioPlan plan_;
   std::shared_ptr<OfflineRun> shared_ = std::make_shared<OfflineRun>();
-  size_t next_ = 0;  // in plan_.requests: not yet submitted
+  size_t next_ = 0;  // index in plan_.requests of the next request to submit
   TimeUs start_us_ = 0;
   int32_t peak_kv_blocks_ = 0;
 };
@@ -291,7 +291,7 @@ Result<ScenarioPlan> PlanScenario(const Scenario& scenario, const Tokenizer& tok
         SKEIN_RETURN_IF_ERROR(
             tokenizer.Encode(requests.prompt, /*add_special_tokens=*/true, &prompt));
       }
-      // A model with a short context gets what fits: first the prompt gives way, then the output.
+      // For a model with a short context, the prompt is shortened first, then the output.
       const int32_t room = limits.max_model_len;
       const int32_t max_output = std::min(generate.max_tokens, room - 1);
       const auto max_prompt = static_cast<size_t>(std::max(room - max_output, 1));

@@ -58,7 +58,7 @@ Result<std::vector<Scenario>> LoadScenarios(const OfflineBenchOptions& options) 
   return scenarios;
 }
 
-// The exit status: 0 if every scenario had at least one request answered.
+// Returns the exit status: 0 if at least one request of every scenario was answered.
 Result<int> RunOfflineBench(const OfflineBenchOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::vector<Scenario> scenarios, LoadScenarios(options));
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host, ModelHost::Load(options.model));

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// One token per byte; ids below 4 are special.
+// A tokenizer with one token per byte; ids below 4 are special.
 class ByteTokenizer final : public Tokenizer {
  public:
   Status Encode(std::string_view text, bool add_special_tokens,
@@ -28,7 +28,7 @@ class ByteTokenizer final : public Tokenizer {
     return Status::Ok();
   }
   std::string Decode(std::span<const TokenId>, bool) const override { return ""; }
-  std::unique_ptr<TextStream> NewTextStream(bool) const override { return nullptr; }  // not read
+  std::unique_ptr<TextStream> NewTextStream(bool) const override { return nullptr; }  // not used
   int32_t vocab_size() const override { return 256; }
   std::optional<TokenId> TokenToId(std::string_view) const override { return std::nullopt; }
   std::string_view IdToToken(TokenId) const override { return ""; }
@@ -39,7 +39,7 @@ class ByteTokenizer final : public Tokenizer {
   std::optional<TokenId> pad_id() const override { return std::nullopt; }
 };
 
-// Gives each running request one token per step of 2 ms; one block per request.
+// An engine that gives each running request one token per step of 2 ms, and one block.
 class SteppingEngine final : public Engine {
  public:
   SteppingEngine() : thread_([this] { Loop(); }) {}
@@ -51,7 +51,7 @@ class SteppingEngine final : public Engine {
     thread_.join();
   }
 
-  // The offline benchmark submits one by one.
+  // The offline benchmark submits requests one by one.
   Status SubmitGroup(std::vector<Request>, OutputCallback, std::vector<RequestId>*) override {
     return Status(StatusCode::kUnsupported, "no groups");
   }
@@ -96,7 +96,7 @@ class SteppingEngine final : public Engine {
   }
 
   int32_t max_running = 1000;
-  bool stuck = false;  // gives no token
+  bool stuck = false;  // whether it gives no tokens at all
 
  private:
   struct Running {
@@ -166,7 +166,8 @@ TEST(RunScenarioTest, ReportsWhatHappened) {
   ASSERT_EQ(report.classes.size(), 2u);
   EXPECT_EQ(report.classes[0].completed, 6);
   EXPECT_GE(report.classes[0].ttft_ms.mean, 0);
-  EXPECT_GE(report.classes[0].e2el_ms.mean, 8);  // five steps of 2 ms, the first one under way
+  // Five steps of 2 ms, of which the first may have begun before.
+  EXPECT_GE(report.classes[0].e2el_ms.mean, 8);
   EXPECT_GE(report.classes[0].tpot_ms.mean, 1.9);
   ASSERT_TRUE(report.engine.has_value());
   EXPECT_GE(report.engine->steps, 5);
@@ -174,7 +175,7 @@ TEST(RunScenarioTest, ReportsWhatHappened) {
   EXPECT_NEAR(report.engine->decode_time_s, 0.002 * static_cast<double>(report.engine->steps),
               1e-9);
   EXPECT_NEAR(report.engine->decode_throughput, (32 - 8) / report.engine->decode_time_s, 1e-6);
-  EXPECT_EQ(report.engine->prefill_throughput, 0);  // it had no such step
+  EXPECT_EQ(report.engine->prefill_throughput, 0);  // the engine had no such step
   EXPECT_GT(report.engine->peak_kv_bytes, 0);
   EXPECT_LE(report.engine->peak_kv_bytes, 800);
   EXPECT_EQ(report.engine->peak_kv_bytes % 100, 0);
@@ -202,7 +203,8 @@ TEST(RunScenarioTest, BurstsComeInTime) {
   ASSERT_TRUE(outcome.ok());
   EXPECT_EQ(outcome.value().report.total.completed, 6);
   EXPECT_GE(outcome.value().report.duration_s, 0.1);
-  EXPECT_LT(outcome.value().report.total.ttft_ms.median, 50);  // not counted from the start
+  // The time before its submission does not count.
+  EXPECT_LT(outcome.value().report.total.ttft_ms.median, 50);
 }
 
 TEST(RunScenarioTest, RefusalsFailAlone) {
@@ -254,7 +256,7 @@ TEST(PlanScenarioTest, DrawsTheSameRequestsAgain) {
   ASSERT_TRUE(plan.ok());
   const auto& requests = plan.value().requests;
   ASSERT_EQ(requests.size(), 52u);
-  EXPECT_EQ(requests[1].request_class, "b");  // the kinds take turns
+  EXPECT_EQ(requests[1].request_class, "b");  // requests come from the kinds in turn
   EXPECT_EQ(requests[3].request_class, "b");
   TimeUs last_us = 0;
   for (size_t i = 0; i < requests.size(); ++i) {

@@ -39,11 +39,11 @@ class Signaller {
   }
 
   const std::atomic<bool>& signal() const { return signal_; }
-  // When it was raised: a little later than it should have been, for the thread had to wake.
-  // REQUIRES: it is.
+  // The time at which the signal was raised. It is a little later than the due time, because the
+  // thread had to wake up. REQUIRES: the signal is raised.
   SteadyClock::time_point raised_at() const { return raised_at_; }
-  // Clears the signal and has it raised again at `due`. REQUIRES: it is raised, or this is the
-  // first call.
+  // Clears the signal and lets the thread raise it again at `due`. REQUIRES: the signal is raised,
+  // or this is the first call.
   void RaiseAt(SteadyClock::time_point due) {
     signal_.store(false);
     {
@@ -70,7 +70,7 @@ class Signaller {
   }
 
   std::atomic<bool> signal_{false};
-  SteadyClock::time_point raised_at_;  // written before the signal
+  SteadyClock::time_point raised_at_;  // written before the signal is raised
   std::mutex mutex_;
   std::condition_variable changed_;
   bool armed_ = false;           // guarded by mutex_
@@ -161,7 +161,7 @@ class PreemptionBench {
                          .wake_p99_ms = Quantile(wake_ms_, 0.99)};
   }
 
-  // The moment that follows one in the Poisson process.
+  // The next time in the Poisson process after `moment`.
   SteadyClock::time_point After(SteadyClock::time_point moment) {
     const double gap_s = -std::log1p(-random_.Uniform()) * prefill_s_ / options_.per_prefill;
     return moment +
@@ -178,7 +178,8 @@ class PreemptionBench {
             nullptr);
   }
 
-  // The whole prompt, in one step or at granularity `chunk` in steps; seconds.
+  // Computes the whole prompt, in one step or, at granularity `chunk`, in several. Returns the
+  // seconds.
   double Prefill(Granularity granularity, Signaller* signaller) {
     runtime_->set_granularity(granularity);
     const auto begin = SteadyClock::now();
@@ -206,15 +207,16 @@ class PreemptionBench {
       while (executor.Resume(*task, signaller->signal()) == TaskStatus::kPreempted) {
         Acknowledge(signaller);
       }
-      if (signaller->signal().load()) Acknowledge(signaller);  // the step's end answers it
+      // The end of the step is a standstill, too.
+      if (signaller->signal().load()) Acknowledge(signaller);
     }
     const StepResults& results = executor.Results(*task);
     if (!results.draws.empty()) answer_ = results.draws[0].token;
   }
 
-  // Counts the signal, and the moments that came while it was raised and have waited for this
-  // standstill too; has the next one raise it. Those that came before its thread had woken do not
-  // count.
+  // Records the waiting time of the signal. Also records those of later times of the process that
+  // passed while the signal was raised, since they waited for the same standstill. Times before the
+  // thread had woken up do not count. The next time then raises the signal.
   void Acknowledge(Signaller* signaller) {
     const auto now = SteadyClock::now();
     const auto count_from = [&](SteadyClock::time_point moment) {
@@ -225,7 +227,7 @@ class PreemptionBench {
     for (; moment_ <= now; moment_ = After(moment_)) {
       if (moment_ > signaller->raised_at()) count_from(moment_);
     }
-    // Once all are counted the rest of the prefill is left alone.
+    // Once all signals are counted, the rest of the prefill runs undisturbed.
     signaller->RaiseAt(std::ssize(blocking_ms_) < count_ ? moment_
                                                          : SteadyClock::time_point::max());
   }
@@ -239,7 +241,7 @@ class PreemptionBench {
   DrawSpec draw_;
   double prefill_s_ = 0;
   OutputToken answer_, expected_;
-  SteadyClock::time_point moment_;   // the next that has not been counted
+  SteadyClock::time_point moment_;   // the next time of the process that has not been counted
   std::vector<double> blocking_ms_;  // of each signal
   std::vector<double> wake_ms_;      // of each stop
   int32_t count_ = 0;

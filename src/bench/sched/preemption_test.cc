@@ -40,7 +40,7 @@ TEST(PreemptionBench, MeasuresEachGranularity) {
   EXPECT_GT(estimate_s, 0);
 }
 
-// The names are for others to read.
+// Other programs read these names.
 TEST(PreemptionBench, TellsEachGranularityInJson) {
   const PreemptionReport report = {
       .granularities = {{.granularity = "op-tile",

@@ -48,7 +48,7 @@ std::optional<RadixCandidate> FindRadixCandidate(std::span<const TokenSpan> acti
 
 int32_t CountRadixPeers(std::span<const RadixPrompt> waiting, int32_t index, int32_t num_tokens) {
   const TokenSpan prefix = waiting[index].tokens.first(static_cast<size_t>(num_tokens));
-  int32_t num_peers = -1;  // without itself
+  int32_t num_peers = -1;  // the request itself does not count
   for (const RadixPrompt& one : waiting) {
     num_peers += CommonTokens(one.tokens, prefix) == num_tokens;
   }

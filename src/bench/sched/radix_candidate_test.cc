@@ -17,7 +17,7 @@ TEST(RadixCandidate, NobodyWaits) {
   EXPECT_EQ(FindRadixCandidate(active, {}), std::nullopt);
 }
 
-// The same as the chunked hash tree's where a chunk is a token.
+// If a chunk is one token, the choice equals that of the chunked hash tree.
 TEST(RadixCandidate, IsTheChoiceOfTheHashTree) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);

@@ -10,7 +10,7 @@ namespace {
 using Node = RadixTree::Node;
 
 struct Weights {
-  // The number of waiting requests at and under a node, and the first of them.
+  // The number of waiting requests at a node and below it, and the first of these requests.
   struct Weight {
     int64_t count = 0;
     int32_t first = 0;
@@ -18,7 +18,7 @@ struct Weights {
   std::unordered_map<const Node*, Weight> below;
   std::unordered_map<const Node*, std::vector<int32_t>> at;
 
-  // The heavier first; ties by arrival.
+  // Orders nodes with more requests first; ties by arrival.
   bool Before(const Node* a, const Node* b) const {
     const Weight &x = below.at(a), &y = below.at(b);
     return x.count != y.count ? x.count > y.count : x.first < y.first;

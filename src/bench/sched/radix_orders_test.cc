@@ -22,7 +22,7 @@ TEST(RadixTree, MatchesTheLongestPrefixOfAnySequence) {
     const auto some_tokens = [&] {
       Prompt tokens(random.Between(1, 20));
       for (int32_t& token : tokens) token = static_cast<int32_t>(random.OneIn(3));
-      if (seed % 2 == 0) tokens.insert(tokens.begin(), 600, 1);  // long common prefixes too
+      if (seed % 2 == 0) tokens.insert(tokens.begin(), 600, 1);  // also long common prefixes
       return tokens;
     };
     RadixTree tree;
@@ -58,7 +58,8 @@ TEST(RadixOrders, DepthFirstByWeight) {
   cached.Insert(Prompt{1, 1});
   cached.Insert(Prompt{2, 2, 3});
   cached.Insert(Prompt{2, 2, 4});
-  // Two below {1, 1}; three below {2, 2}: one at it, none at {.. 3}, two at {.. 4}.
+  // There are two requests below {1, 1}, and three below {2, 2}: one at {2, 2, 7}, two below {2, 2,
+  // 4}.
   const std::vector<Prompt> prompts = {{1, 1, 5}, {2, 2, 7}, {2, 2, 4, 1},
                                        {9},       {1, 1, 6}, {2, 2, 4, 2}};
   EXPECT_THAT(DfsWeightOrder(cached, SpansOf(prompts)), ElementsAre(2, 5, 1, 0, 4, 3));

@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-// Compares pieces at the speed of memory comparison, then single tokens.
+// Compares blocks with memcmp, then single tokens.
 size_t CommonLength(std::span<const int32_t> a, std::span<const int32_t> b) {
   constexpr size_t kPiece = 256;
   const size_t end = std::min(a.size(), b.size());
@@ -21,7 +21,7 @@ size_t CommonLength(std::span<const int32_t> a, std::span<const int32_t> b) {
 
 }  // namespace
 
-// Ends `node` after `length` tokens of its edge; a new node below it takes the rest.
+// Makes `node` end after `length` tokens of its edge. A new node below it takes the rest.
 void RadixTree::Cut(Node* node, size_t length) {
   auto rest = std::make_unique<Node>();
   const auto middle = node->edge.begin() + static_cast<std::ptrdiff_t>(length);

@@ -8,9 +8,9 @@
 
 namespace skein {
 
-// A tree of token sequences by common prefix, compared token by token. SGLang keeps its cached
-// prefixes in such a tree (RadixAttention); here it is a yardstick for ChunkedHashTree. Plain; not
-// thread-safe.
+// A tree of token sequences, in which common prefixes are shared; compared token by token. SGLang
+// stores its cached prefixes in such a tree (RadixAttention). Here it is a baseline for
+// ChunkedHashTree. A simple implementation; not thread-safe.
 class RadixTree {
  public:
   struct Node {
@@ -23,8 +23,8 @@ class RadixTree {
   // Inserts `tokens` and returns the node at which they end; splits and adds nodes as needed.
   const Node* Insert(std::span<const int32_t> tokens);
 
-  // The number of first tokens that lie in the tree, and the deepest node that they reach. If they
-  // end inside an edge, that is the node above.
+  // The number of first tokens that the tree contains, and the deepest node on their path. If they
+  // end inside an edge, it is the node above that edge.
   struct Found {
     const Node* node = nullptr;
     int32_t num_tokens = 0;

@@ -20,7 +20,7 @@ constexpr int32_t kCachedGroups = 8;
 constexpr int32_t kWarmupRounds = 100;
 constexpr TimeUs kStepUs = 1000;
 
-// Requests of a random one of `num_groups` groups.
+// Makes a request of a random group among `num_groups`.
 Request MakeRequest(int32_t num_groups, Random* random) {
   const int64_t group = random->Between(0, num_groups - 1);
   Request request;

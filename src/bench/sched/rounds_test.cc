@@ -19,7 +19,7 @@ TEST(BenchRounds, MeasuresRoundsOfEachOrder) {
   }
 }
 
-// The members that other programs read.
+// Other programs read these members.
 TEST(BenchRounds, RowsHaveTheirMembers) {
   const std::vector<int32_t> queues = {1, 20};
   const auto rows = BenchRounds(queues, 10);

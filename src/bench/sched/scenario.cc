@@ -17,10 +17,10 @@ namespace {
 constexpr int32_t kMaxTokens = 1 << 24;
 constexpr int32_t kMaxCount = 100'000;
 
-// Reads the members of one JSON object; what was never asked for is an unknown field.
+// Reads the members of one JSON object. A member that the code does not read is an unknown field.
 class Fields {
  public:
-  // `prefix` goes before the names in messages.
+  // `prefix` is put before the names of members in messages.
   Fields(const Json& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {}
 
   bool Has(const char* name) {
@@ -55,7 +55,7 @@ class Fields {
     *value = json.get<Number>();
     return Status::Ok();
   }
-  // A number n, for [n, n], or a pair.
+  // Reads a number n, which means [n, n], or a pair.
   Status Read(const char* name, int32_t low, IntRange* value) {
     if (!Has(name)) return Status::Ok();
     const Json& json = At(name);

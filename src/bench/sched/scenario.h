@@ -13,9 +13,9 @@ namespace skein {
 // When the requests of a scenario arrive.
 struct ArrivalPattern {
   enum class Kind {
-    kBursts,   // `size` at a time, every `interval_s`; size 0: all at once
+    kBursts,   // `size` at a time, every `interval_s`; size 0: all at the same time
     kPoisson,  // independently, `rate_per_s` on average
-    kClosed,   // as one ends the next begins, `concurrency` at a time
+    kClosed,   // the next begins when one ends; `concurrency` run at the same time
   };
   Kind kind = Kind::kBursts;
   int32_t size = 0;
@@ -24,7 +24,7 @@ struct ArrivalPattern {
   int32_t concurrency = 1;
 };
 
-// A closed interval that a number is drawn from.
+// A closed interval from which a number is drawn.
 struct IntRange {
   int32_t low = 0;
   int32_t high = 0;
@@ -34,27 +34,27 @@ struct IntRange {
 struct ScenarioRequests {
   std::string request_class;
   int32_t count = 1;
-  std::string prompt;                // text, or if empty:
-  IntRange prompt_tokens;            // as many generated tokens
-  int32_t shared_prefix_tokens = 0;  // of which the first are the same in all requests of the kind
+  std::string prompt;                // a text; if it is empty:
+  IntRange prompt_tokens;            // this many generated tokens
+  int32_t shared_prefix_tokens = 0;  // the first of them, which all requests of the kind share
   IntRange max_tokens{16, 16};
   bool ignore_eos = true;
   SamplingParams sampling;  // request i draws with sampling.seed + i
 };
 
-// A named load for the offline benchmark. Its requests are taken from the kinds in turn, until the
-// count of each is used up.
+// A named load for the offline benchmark. Its requests are taken from the kinds in turn, until each
+// kind has no more.
 struct Scenario {
   std::string name;
   std::string description;
   uint64_t seed = 1;
-  double time_limit_s = 300;  // then what still runs is cancelled and has failed
+  double time_limit_s = 300;  // at this time, running requests are cancelled and count as failed
   ArrivalPattern arrival;
   std::vector<ScenarioRequests> requests;
 };
 
-// Reads a scenario from JSON. Errors name the field; unknown fields are errors, so that a
-// misspelled one cannot pass unnoticed.
+// Reads a scenario from JSON. Errors name the field. Unknown fields are errors, so that a
+// misspelled field is noticed.
 //
 //   {"name": "...", "description": "...", "seed": 1, "time_limit_s": 300,
 //    "arrival": {"pattern": "bursts", "size": 8, "interval_s": 0.5}
@@ -67,7 +67,8 @@ struct Scenario {
 Result<Scenario> ParseScenario(std::string_view json);
 Result<Scenario> LoadScenario(const std::string& path);
 
-// Keeps the first `max_requests` in the order in which they are taken. REQUIRES: max_requests > 0.
+// Keeps the first `max_requests` requests in the order in which they are taken. REQUIRES:
+// max_requests > 0.
 void LimitRequests(int32_t max_requests, Scenario* scenario);
 
 }  // namespace skein

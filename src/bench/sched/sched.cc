@@ -22,14 +22,14 @@ namespace {
 using Handle = ChunkedHashTree::Handle;
 using Tokens = std::vector<int32_t>;
 
-// CPU time of this thread: what runs beside it does not count.
+// CPU time of this thread, in which other programs do not count.
 int64_t NowNs() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
 }
 
-// Time and number of one kind of operation.
+// The total time and the number of operations of one kind.
 struct Clocked {
   int64_t ns = 0;
   int64_t count = 0;
@@ -43,7 +43,8 @@ struct Clocked {
   double mean() const { return static_cast<double>(ns) / static_cast<double>(count); }
 };
 
-// Prompts of the groups, made anew at each call: thousands of long ones would fill the memory.
+// The prompts of the groups. They are made again at each call: thousands of long prompts would fill
+// the memory.
 class Prompts {
  public:
   Prompts(const TreeBenchOptions& options, uint64_t seed) : options_(options), random_(seed) {
@@ -70,9 +71,9 @@ class Prompts {
   std::vector<Tokens> prefixes_;
 };
 
-// How a request's hash vector is made and viewed.
+// How a request's hash vector is made and read.
 struct Hashing {
-  std::function<void(const Tokens& tokens, size_t slot)> hash;  // into the vector of that slot
+  std::function<void(const Tokens& tokens, size_t slot)> hash;  // writes the vector of that slot
   std::function<ChunkHashes(size_t slot)> view;
 };
 
@@ -80,7 +81,8 @@ struct TreeTimes {
   Clocked hash, insert, add, finish, find_and_add;
   int32_t num_nodes = 0;
 
-  // Adds are timed a second time on a copy that knows whom to add.
+  // A copy of the tree is told which request to add, and so times adding alone. Its time is
+  // subtracted.
   void WriteTo(Json* json) const {
     (*json)["hash_ns"] = hash.mean();
     (*json)["insert_ns"] = insert.mean();
@@ -90,8 +92,8 @@ struct TreeTimes {
   }
 };
 
-// Runs the same events on two trees. On the first finding and adding are timed together, on the
-// second, which is told whom to add, adding alone.
+// Runs the same events on two trees. On the first tree, finding and adding a request are timed
+// together. The second tree is told which request to add, and only adding is timed.
 class TreeBench {
  public:
   TreeBench(const TreeBenchOptions& options, Hashing hashing)
@@ -102,7 +104,7 @@ class TreeBench {
   }
 
   TreeTimes Run() {
-    const int32_t run = std::min(50, options_.batch_size);  // operations timed at once
+    const int32_t run = std::min(50, options_.batch_size);  // operations that are timed together
     for (int32_t left = options_.num_requests; left > 0; left -= run) {
       Insert(std::min(left, run));
     }
@@ -180,8 +182,8 @@ class TreeBench {
   TreeTimes times_;
 };
 
-// A round of `prefix-homogeneous`: one request finishes, one arrives, the best of those that wait
-// is added.
+// Times rounds of `prefix-homogeneous`: one request finishes, another arrives, and the best of the
+// waiting requests is added.
 double PrefixGroupsRoundUs(const TreeBenchOptions& options, int32_t num_waiting,
                            int32_t num_rounds) {
   Prompts prompts(options, 3);
@@ -240,7 +242,7 @@ double RadixRoundUs(const TreeBenchOptions& options, int32_t num_waiting, RadixR
   return rounds.mean() / 1000;
 }
 
-// A round that makes the choice of PrefixGroups over a radix tree.
+// Times rounds that make the choice of PrefixGroups over a radix tree.
 double RadixGroupsRoundUs(const TreeBenchOptions& options, int32_t num_waiting,
                           int32_t num_rounds) {
   Prompts prompts(options, 3);

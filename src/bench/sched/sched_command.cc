@@ -23,7 +23,8 @@ void PrintTree(const Json& tree) {
   fmt::print("chunked hash tree: {} requests of {} tokens in {} groups, chunks of {}\n",
              tree["requests"].get<int>(), tree["tokens"].get<int>(), tree["groups"].get<int>(),
              tree["chunk_tokens"].get<int>());
-  // The mean times that operations may take; hashing is the prefix cache's.
+  // The mean times that operations may take. Hashing has no limit, since the prefix cache needs it
+  // anyway.
   constexpr std::pair<const char*, double> kTargets[] = {{"hash_ns", 0},
                                                          {"insert_ns", 15'000},
                                                          {"add_ns", 3000},
@@ -63,7 +64,7 @@ Status RunSchedBench(const SchedBenchOptions& options) {
   json["date"] = BenchDate();
   json["tree"] = BenchTree(options);
   PrintTree(json["tree"]);
-  TreeBenchOptions small = options;  // a vector of a hash a token has 40 KB
+  TreeBenchOptions small = options;  // at one token per chunk, a hash vector has 40 KB
   small.num_requests = std::min(options.num_requests, 1000);
   small.batch_size = std::min(options.batch_size, 200);
   small.num_turns = std::min(options.num_turns, 2000);

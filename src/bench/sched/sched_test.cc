@@ -16,12 +16,12 @@ constexpr TreeBenchOptions kSmall = {.num_requests = 100,
                                      .batch_size = 20,
                                      .num_turns = 100};
 
-// The members that other programs read.
+// Other programs read these members.
 TEST(BenchSched, TreeHasItsMembers) {
   const nlohmann::ordered_json tree = BenchTree(kSmall);
   EXPECT_EQ(tree["requests"], 100);
   EXPECT_EQ(tree["tokens"], 300);
-  EXPECT_EQ(tree["nodes"], 104);  // the root, three prefixes, each one's own
+  EXPECT_EQ(tree["nodes"], 104);  // the root, three prefixes, and a suffix for each request
   for (const char* name : {"hash_ns", "insert_ns", "add_ns", "finish_ns"}) {
     EXPECT_GT(tree.at(name).get<double>(), 0) << name;
   }

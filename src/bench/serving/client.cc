@@ -24,7 +24,7 @@ using asio::ip::tcp;
 using SteadyClock = std::chrono::steady_clock;
 using TimePoint = SteadyClock::time_point;
 
-// Completes with the error code as a value, so that nothing throws.
+// Makes operations complete with an error code as a value, so that nothing throws.
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kMaxErrorBodyBytes = 64 << 10;
 constexpr TimeUs kModelTimeoutUs = 30'000'000;
@@ -39,14 +39,14 @@ struct Connection {
   beast::tcp_stream stream;
   beast::flat_buffer buffer;
   std::array<char, 16384> chunk;
-  bool used = false;  // has carried a request before: the server may have closed it since
+  bool used = false;  // it has carried a request: the server may have closed it since
 };
 
 struct Response {
   int status = 0;
   bool keep_alive = false;
-  bool any_bytes = false;  // something came back
-  std::string error;       // empty: read to its end
+  bool any_bytes = false;  // some bytes of an answer came
+  std::string error;       // empty: the answer was read to its end
 };
 
 using BytesFn = std::function<void(int status, std::string_view bytes)>;
@@ -55,7 +55,8 @@ std::string DescribeError(const beast::error_code& error) {
   return error == beast::error::timeout ? "timed out" : error.message();
 }
 
-// Connects if need be, sends, and hands the body's bytes to `on_bytes` as they come.
+// Connects if necessary, sends the request, and passes the body's bytes to `on_bytes` as they
+// arrive.
 asio::awaitable<Response> Exchange(Connection& connection, const tcp::resolver::results_type& peers,
                                    const http::request<http::string_body>& request,
                                    const BytesFn& on_bytes) {
@@ -88,7 +89,8 @@ asio::awaitable<Response> Exchange(Connection& connection, const tcp::resolver::
     }
   }
   response.status = parser.get().result_int();
-  // Not eager: an eager read waits for more while it can, and would hold back what has come.
+  // The parser is not eager: an eager read would wait for more bytes and hold back those that have
+  // arrived.
   while (!parser.is_done()) {
     auto& body = parser.get().body();
     body.data = connection.chunk.data();
@@ -127,7 +129,7 @@ Result<tcp::resolver::results_type> Resolve(asio::io_context& io, const ServerUr
   return peers;
 }
 
-// One load: a timer releases requests, each runs as a coroutine of its own.
+// Runs one load: a timer releases requests, and each request runs as a coroutine.
 class LoadRun {
  public:
   LoadRun(const std::vector<WorkloadRequest>& requests, const LoadOptions& options)
@@ -177,7 +179,7 @@ class LoadRun {
                         static_cast<double>(requests_[request].arrival_us) / options_.speed));
   }
 
-  // Open loop: queues what is due by now and sets the timer for the next.
+  // In an open loop: queues the requests that are due by now, and sets the timer for the next one.
   void ReleaseDue() {
     const TimePoint now = SteadyClock::now();
     while (!stopped_ && next_ < order_.size() && ArrivalOf(order_[next_]) <= now) {
@@ -215,7 +217,7 @@ class LoadRun {
     outcome_.records.back().slo_ttft_us = requests_[due.request].slo_ttft_us;
     outcome_.records.back().slo_tpot_us = requests_[due.request].slo_tpot_us;
     ++num_active_;
-    // In a closed loop the time starts when all is ready to be sent.
+    // In a closed loop, a request's time starts when it can be sent.
     const TimePoint since = open_loop() ? due.since : SteadyClock::now();
     asio::co_spawn(io_, Session(outcome_.records.size() - 1, since, std::move(body)),
                    asio::detached);
@@ -249,7 +251,8 @@ class LoadRun {
       std::unique_ptr<Connection> connection = TakeConnection();
       connection->stream.expires_at(deadline);
       response = co_await Exchange(*connection, peers_, request, on_bytes);
-      // A kept connection that the server has closed meanwhile says nothing about the server.
+      // The server had closed a kept connection before this request, which is no failure of the
+      // server.
       retry = connection->used && !response.error.empty() && !response.any_bytes &&
               SteadyClock::now() < deadline;
       if (response.error.empty() && response.keep_alive) {
@@ -285,9 +288,9 @@ class LoadRun {
   asio::steady_timer limit_timer_;
   tcp::resolver::results_type peers_;
   std::vector<std::unique_ptr<Connection>> idle_;
-  std::vector<size_t> order_;  // of the requests
-  size_t next_ = 0;            // in order_: not yet due
-  std::deque<Due> due_;        // due, waiting for a place
+  std::vector<size_t> order_;  // indices of the requests
+  size_t next_ = 0;            // index in order_ of the first request that is not due
+  std::deque<Due> due_;        // due requests that wait for a connection
   int32_t num_active_ = 0;
   bool stopped_ = false;
   TimePoint start_, end_;

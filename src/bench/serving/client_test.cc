@@ -16,13 +16,13 @@ namespace {
 
 using boost::asio::ip::tcp;
 using ::testing::HasSubstr;
-// A server on loopback with a thread per connection. `answer` writes the response to one request.
+// A server on loopback with a thread per connection. `answer` writes the response to a request.
 class FakeServer {
  public:
   struct Peer {
     tcp::socket* socket;
     std::string head, body;
-    bool close = false;  // to be closed after this answer
+    bool close = false;  // close the connection after this answer
 
     void Send(const std::string& text) {
       boost::system::error_code ignored;
@@ -61,7 +61,7 @@ class FakeServer {
   ~FakeServer() {
     stop_ = true;
     boost::system::error_code ignored;
-    tcp::socket wake(io_);  // ends the blocking accept
+    tcp::socket wake(io_);  // ends the accept that blocks
     wake.connect(acceptor_.local_endpoint(), ignored);
     accepting_.join();
     {
@@ -188,7 +188,7 @@ TEST(BenchClientTest, MeasuresAStream) {
   EXPECT_EQ(record.cached_tokens, 2);
   EXPECT_GE(record.ttft_us, 60'000);
   ASSERT_EQ(record.itl_us.size(), 2u);
-  // Sleeps are lower bounds between sends; what arrives may bunch up a little.
+  // Sleeps between sends have a minimal length, but pieces may arrive closer together.
   EXPECT_GE(record.itl_us[0] + record.itl_us[1], 40'000);
   EXPECT_GE(record.e2el_us, 120'000);
   EXPECT_GE(outcome.value().duration_us, record.e2el_us);
@@ -233,7 +233,7 @@ TEST(BenchClientTest, ClosedLoopKeepsItsConcurrencyAndItsConnections) {
   });
   LoadOptions options = server.Options();
   options.concurrency = 4;
-  const auto outcome = RunLoad(Requests(40, 1'000'000), options);  // arrival times do not count
+  const auto outcome = RunLoad(Requests(40, 1'000'000), options);  // arrival times are ignored
   ASSERT_TRUE(outcome.ok());
   EXPECT_EQ(outcome.value().records.size(), 40u);
   for (const auto& record : outcome.value().records) EXPECT_TRUE(record.ok) << record.error;
@@ -246,7 +246,7 @@ TEST(BenchClientTest, OpenLoopFollowsTheArrivalTimes) {
   LoadOptions options = server.Options();
   options.speed = 10;
   const auto outcome =
-      RunLoad(Requests(5, 500'000), options);  // the last request is sent after 2 s / 10
+      RunLoad(Requests(5, 500'000), options);  // the last request is sent at 2 s / 10
   ASSERT_TRUE(outcome.ok());
   EXPECT_EQ(outcome.value().records.size(), 5u);
   EXPECT_GE(outcome.value().duration_us, 200'000);
@@ -267,7 +267,8 @@ TEST(BenchClientTest, WaitingForAConnectionCountsAsLatency) {
 }
 
 TEST(BenchClientTest, ServerThatClosesEachConnection) {
-  // The answer promises to keep the connection, so the client finds out only by using it again.
+  // The answer promises to keep the connection, so the client notices the close only when it uses
+  // the connection again.
   FakeServer server([](FakeServer::Peer& peer) {
     AnswerThreeTokens(peer);
     peer.close = true;

@@ -54,7 +54,7 @@ struct DecideRun {
   const std::vector<std::vector<double>>& idle;
   const SteadyClock::time_point begin;
   std::atomic<int64_t> next{0};
-  std::atomic<bool> over{false};  // no decision is left: the chat ends too
+  std::atomic<bool> over{false};  // no decisions are left, so that chatting ends, too
   std::mutex mutex;
   DecideOutcome outcome;           // guarded by mutex
   std::vector<double> latency_ms;  // guarded by mutex
@@ -116,7 +116,7 @@ void Chat(DecideRun* shared, int32_t client_index) {
   }
 }
 
-// Asks for each decision twice: the second answer must already equal the first.
+// Asks for each decision twice, so that the second answer is compared with the first.
 Status AskIdle(const DecideLoad& load, std::vector<std::vector<double>>* idle,
                std::vector<double>* latency_ms, Drift* drift) {
   JsonClient client(load.url, load.api_key);

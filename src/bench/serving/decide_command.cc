@@ -48,7 +48,7 @@ nlohmann::ordered_json ToJson(const DecideLoad& load, const DecideOutcome& outco
             {"max_abs", outcome.drift.max_abs}}}};
 }
 
-// The exit status: 0 if every request was answered and no probability moved.
+// Returns the exit status: 0 if every request was answered and no probability changed.
 Result<int> RunDecideBench(DecideBenchOptions options) {
   SKEIN_ASSIGN_OR_RETURN(options.url, ParseServerUrl(options.url_text));
   options.time_limit_us = static_cast<TimeUs>(options.time_limit_s * 1e6);

@@ -9,15 +9,16 @@
 
 namespace skein {
 
-// One connection to a server, used for one request after the other, each waited for. One thread.
+// One connection to a server. Requests are sent one after the other, and each call waits for the
+// answer. One thread.
 class JsonClient {
  public:
   // `api_key` is sent as a bearer token unless empty.
   JsonClient(const ServerUrl& url, const std::string& api_key);
   ~JsonClient();
 
-  // The JSON of a 200 answer. Anything else is an error that says what came; the next call connects
-  // anew. Waits at most `timeout_us` for each piece.
+  // Returns the JSON of a 200 answer. For any other result, the error says what came, and the next
+  // call connects again. Waits at most `timeout_us` for each piece.
   Result<Json> Post(const std::string& path, const Json& body, TimeUs timeout_us = 600'000'000);
 
  private:

@@ -33,7 +33,7 @@ bool MeetsTargets(const LoadRecord& record, const GoodputTargets& goodput) {
   return !goodput.e2el_ms || static_cast<double>(record.e2el_us) / 1e3 <= *goodput.e2el_ms;
 }
 
-// The number of requests with one kind of deadline, and how many of them met it.
+// The number of requests with a deadline of one kind, and how many of them met it.
 struct DeadlineCount {
   int64_t met = 0, all = 0;
 

@@ -12,13 +12,13 @@
 
 namespace skein {
 
-// One request as a load generator saw it. Times in microseconds.
+// The record of one request by a load generator. Times are in microseconds.
 struct LoadRecord {
-  std::string request_class;   // of the workload; empty if it has none
-  bool ok = false;             // answered to the end
-  std::string error;           // why not
-  TimeUs ttft_us = 0;          // from sending to the first token; meaningful with a token
-  TimeUs e2el_us = 0;          // from sending to the last piece of the answer
+  std::string request_class;  // of the workload; empty if it has none
+  bool ok = false;            // the answer came to its end
+  std::string error;          // the reason if not ok
+  TimeUs ttft_us = 0;  // from sending to the first token; only meaningful if there is a token
+  TimeUs e2el_us = 0;  // from sending to the last piece of the answer
   std::vector<TimeUs> itl_us;  // between pieces of the answer that carry tokens
   int64_t prompt_tokens = 0;
   int64_t output_tokens = 0;
@@ -27,7 +27,7 @@ struct LoadRecord {
   std::optional<TimeUs> slo_tpot_us;
 };
 
-// Deadlines that every request must meet, beside its own, to count as goodput.
+// Deadlines that every request must meet, in addition to its own, to count in goodput.
 struct GoodputTargets {
   std::optional<double> ttft_ms, tpot_ms, e2el_ms;
 
@@ -42,17 +42,17 @@ struct Distribution {
   double mean = 0, median = 0, std = 0, p90 = 0, p95 = 0, p99 = 0;
 };
 
-// Quantile q of [0, 1] with linear interpolation between closest ranks, as numpy.percentile.
+// The quantile q in [0, 1], with linear interpolation between closest ranks, as numpy.percentile.
 // REQUIRES: `sorted` is ascending and not empty.
 double Quantile(const std::vector<double>& sorted, double q);
-double Median(std::vector<double> values);  // 0 if there are none
-// Their mean, in which of three or more the largest counts as much as the second largest: what
-// comes again and again counts in full, one outlier not. 0 if there are none.
+double Median(std::vector<double> values);  // 0 if there are no values
+// The mean of the values. If there are three or more, the largest counts as the second largest, so
+// that one outlier does not count and a repeated large value does. 0 if there are no values.
 double MeanButOutlier(std::vector<double> values);
 Distribution Summarize(std::vector<double> values);
 
-// Figures of one group of requests, all of them or one class. Only completed requests count, but
-// for `failed`.
+// Figures of one group of requests: all requests or those of one class. Except for `failed`, only
+// completed requests count.
 struct LoadFigures {
   std::string request_class;  // empty for the whole load
   int64_t completed = 0;
@@ -60,15 +60,16 @@ struct LoadFigures {
   int64_t input_tokens = 0;
   int64_t output_tokens = 0;
   int64_t cached_tokens = 0;
-  double request_throughput = 0;          // per second, as all throughputs
-  std::optional<double> request_goodput;  // absent where no request has a deadline
+  double request_throughput = 0;          // throughputs are per second
+  std::optional<double> request_goodput;  // unset if no request has a deadline
   std::optional<double> slo_attainment;   // share of all requests, failed ones included
-  // Shares of the requests that have such a deadline of their own, failed ones included.
+  // The shares of requests that met their own deadline of this kind, among those that have one.
+  // Failed requests are included.
   std::optional<double> ttft_attainment, tpot_attainment;
   double input_throughput = 0;        // tokens
   double output_throughput = 0;       // tokens
   double total_token_throughput = 0;  // tokens, prompt and output
-  // TPOT of requests with at least two output tokens: (E2EL - TTFT) / (output_tokens - 1).
+  // The TPOT of a request with at least two output tokens is (E2EL - TTFT) / (output_tokens - 1).
   Distribution ttft_ms, tpot_ms, itl_ms, e2el_ms;
 };
 
@@ -77,12 +78,13 @@ struct EngineFigures {
   double prefill_time_s = 0;  // in steps that carried only prompt tokens
   double decode_time_s = 0;   // in steps that carried only decode rows
   double mixed_time_s = 0;    // in steps with both
-  // Prompt tokens computed (not cached) per second of prefill and mixed steps; output tokens after
-  // each request's first per second of decode and mixed steps. A mixed step counts for both, so
-  // where there are some these are lower bounds. 0 where there was no such step.
+  // Prompt tokens computed (not cached) per second of prefill and mixed steps; and output tokens
+  // after each request's first one per second of decode and mixed steps. A mixed step counts for
+  // both figures, so both are lower bounds if there are mixed steps. 0 if there was no step of
+  // these kinds.
   double prefill_throughput = 0;
   double decode_throughput = 0;
-  int64_t peak_kv_bytes = 0;  // most held by requests at any moment seen
+  int64_t peak_kv_bytes = 0;  // the highest use by requests that was observed
   int64_t wasted_decode_slots = 0;
   int64_t num_preemptions = 0;
   int64_t steps = 0;
@@ -92,19 +94,20 @@ struct LoadReport {
   double duration_s = 0;
   LoadFigures total;
   std::vector<LoadFigures> classes;  // in order of name; empty where the load has none
-  std::vector<std::pair<std::string, int64_t>> errors;  // with their counts, most frequent first
+  // Messages with their counts, most frequent first.
+  std::vector<std::pair<std::string, int64_t>> errors;
   std::optional<EngineFigures> engine;
 };
 
 LoadReport MakeLoadReport(const std::vector<LoadRecord>& records, TimeUs duration_us,
                           const GoodputTargets& goodput);
 
-// Under the names of `vllm bench serve`: duration, completed, ..., p99_e2el_ms; what that does not
-// have (classes, errors, engine figures, slo_attainment and its parts) under names of our own.
-// request_goodput is there once more as goodput.
+// Makes JSON with the names of `vllm bench serve`: duration, completed, ..., p99_e2el_ms. Figures
+// that `vllm bench serve` lacks (classes, errors, engine figures, slo_attainment and its parts)
+// have names of our own. request_goodput occurs a second time as goodput.
 nlohmann::ordered_json LoadReportToJson(const LoadReport& report);
 
-// For a terminal. Ends with a line break.
+// Makes a table for a terminal. It ends with a line break.
 std::string LoadReportToTable(const LoadReport& report, const std::string& title);
 
 }  // namespace skein

@@ -51,8 +51,8 @@ TEST(SummarizeTest, AMeanThatOneOutlierDoesNotMove) {
   EXPECT_EQ(MeanButOutlier({3}), 3);
   EXPECT_EQ(MeanButOutlier({1, 3}), 2);
   EXPECT_EQ(MeanButOutlier({2, 2, 5}), 2);
-  EXPECT_EQ(MeanButOutlier({4, 1e9, 3, 2, 4}), 3.4);  // as if 4, 4, 3, 2, 4
-  EXPECT_EQ(MeanButOutlier({6, 2, 2, 6}), 4);         // what comes twice counts
+  EXPECT_EQ(MeanButOutlier({4, 1e9, 3, 2, 4}), 3.4);  // the mean of 4, 4, 3, 2, 4
+  EXPECT_EQ(MeanButOutlier({6, 2, 2, 6}), 4);         // a value that occurs twice counts
 }
 
 TEST(SummarizeTest, QuantilesAreMonotoneAndBounded) {
@@ -90,7 +90,7 @@ TEST(LoadReportTest, Rates) {
   EXPECT_DOUBLE_EQ(report.total.output_throughput, 7);
   EXPECT_DOUBLE_EQ(report.total.total_token_throughput, 22);
   EXPECT_DOUBLE_EQ(report.total.ttft_ms.mean, 200);
-  // 400 ms over 4 tokens and 700 ms over 7: a single-token answer has no TPOT.
+  // TPOT is 400 ms over 4 tokens and 700 ms over 7. An answer with a single token has no TPOT.
   EXPECT_DOUBLE_EQ(report.total.tpot_ms.mean, 100);
   EXPECT_DOUBLE_EQ(report.total.itl_ms.median, 100);
   EXPECT_FALSE(report.total.request_goodput.has_value());
@@ -105,7 +105,7 @@ TEST(LoadReportTest, GoodputNeedsEveryTarget) {
   GoodputTargets goodput;
   goodput.ttft_ms = 200;
   EXPECT_DOUBLE_EQ(*MakeLoadReport(records, 1'000'000, goodput).total.request_goodput, 2);
-  goodput.tpot_ms = 100;  // the third takes 950 ms per token
+  goodput.tpot_ms = 100;  // the third request takes 950 ms per token
   EXPECT_DOUBLE_EQ(*MakeLoadReport(records, 1'000'000, goodput).total.request_goodput, 1);
   goodput.e2el_ms = 499;
   EXPECT_DOUBLE_EQ(*MakeLoadReport(records, 1'000'000, goodput).total.request_goodput, 0);

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMaxLineBytes = size_t{16} << 20;
 constexpr size_t kMaxErrorBytes = 200;
 
-// `object[name]` if that is there, else null.
+// The member `name` of the object if it exists, otherwise null.
 const Json& Member(const Json& object, const char* name) {
   static const Json kNull;
   if (!object.is_object()) return kNull;
@@ -65,8 +65,9 @@ std::string MakeBenchRequestBody(const WorkloadRequest& request, int64_t index,
   body["max_tokens"] = request.max_tokens;
   body["stream"] = true;
   body["stream_options"] = {{"include_usage", true}};
-  // A piece for every token, also for one without text of its own (half a character, or an id that
-  // a random model draws beyond its tokenizer): else its time could not be told.
+  // Asks for a piece for every token, even for a token without text of its own (half a character,
+  // or an id that a random model draws beyond its tokenizer). Otherwise the token's time would be
+  // unknown.
   body["return_token_ids"] = true;
   if (format.ignore_eos) body["ignore_eos"] = true;
   if (format.temperature) body["temperature"] = *format.temperature;
@@ -101,7 +102,7 @@ void BenchAnswerReader::Feed(std::string_view bytes, TimeUs elapsed_us) {
 }
 
 void BenchAnswerReader::ReadLine(std::string_view line, TimeUs elapsed_us) {
-  // Servers of this API write each event as one data line; comments and other fields are ignored.
+  // Servers of this API write each event as one data line. Comments and other fields are ignored.
   constexpr std::string_view kData = "data:";
   if (!line.starts_with(kData)) return;
   line.remove_prefix(kData.size());

@@ -42,7 +42,7 @@ TEST(BenchAnswerReaderTest, ChatRoleIsNoToken) {
   EXPECT_EQ(record.ttft_us, 100);
   EXPECT_THAT(record.itl_us, ElementsAre(50));
   EXPECT_EQ(record.e2el_us, 160);
-  EXPECT_EQ(record.output_tokens, 2);  // no usage: pieces count
+  EXPECT_EQ(record.output_tokens, 2);  // without usage, pieces are counted
 }
 
 TEST(BenchAnswerReaderTest, HalfCharactersAndLoneEndsAreTokens) {
@@ -50,7 +50,7 @@ TEST(BenchAnswerReaderTest, HalfCharactersAndLoneEndsAreTokens) {
   halves.Feed(CompletionEvent("") + CompletionEvent("\u00e9"), 5);
   halves.Feed(CompletionEvent("", true), 9);
   EXPECT_EQ(Finish(halves).output_tokens, 2);
-  BenchAnswerReader lone;  // one token whose text was held back to the end
+  BenchAnswerReader lone;  // one token whose text came at the end
   lone.Feed(CompletionEvent("", true), 7);
   const LoadRecord record = Finish(lone);
   EXPECT_TRUE(record.ok);

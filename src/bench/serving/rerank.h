@@ -11,7 +11,8 @@
 
 namespace skein {
 
-// A rerank as the engine gets it: so many documents behind one query, two labels read of each.
+// A rerank as the engine gets it: a number of documents, each after the same query, with two labels
+// read for each.
 struct RerankShape {
   int32_t query_tokens = 2000;
   int32_t documents = 100;
@@ -20,26 +21,26 @@ struct RerankShape {
   int32_t prompt_tokens() const { return query_tokens + document_tokens; }
 };
 
-// Floating-point operations of the query computed once and each document behind it, attention over
-// the query included; of the output matrix two rows.
+// The floating-point operations if the query is computed once, and each document after it,
+// including attention to the query; of the output matrix, only two rows count.
 double RerankFlops(const ModelConfig& config, const RerankShape& shape);
 
 struct RerankTime {
   double seconds = 0;
-  int64_t shared_tokens = 0;  // taken from the shared query instead of computed
+  int64_t shared_tokens = 0;  // taken from the shared query and not computed again
   int64_t computed_tokens = 0;
 };
 
-// Times reranks and batches of prompts that share nothing, by an engine with the default policies
-// and random tokens; each call takes tokens of its own, so that nothing is cached.
+// Times reranks, and batches of prompts that share nothing, on an engine with the default policies
+// and random tokens. Each call uses new tokens, so that nothing is cached.
 class RerankBench {
  public:
-  // `runtime` outlives this. Steps of at most `batch_tokens`.
+  // `runtime` outlives this object. Steps have at most `batch_tokens` tokens.
   RerankBench(CpuRuntime* runtime, int32_t batch_tokens, uint64_t seed);
 
-  // From submitting the documents as one group to the last answer. Fails as Submit does.
+  // The time from submitting the documents as one group to the last answer. Fails as Submit does.
   Result<RerankTime> Rerank(const RerankShape& shape);
-  // The same of `count` prompts of `prompt_tokens`; seconds.
+  // The seconds for `count` separate prompts of `prompt_tokens` tokens.
   Result<double> Prefill(int32_t count, int32_t prompt_tokens);
 
  private:

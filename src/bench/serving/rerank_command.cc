@@ -34,7 +34,8 @@ Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const RerankBenchOptions& option
   SKEIN_ASSIGN_OR_RETURN(CpuRuntimeOptions runtime, RuntimeOptionsOf(options.model));
   runtime.max_model_len = longest;
   runtime.max_num_batched_tokens = options.batch_tokens;
-  // The longest prompt, and a step full of short ones, each with a block of which it shares a part.
+  // A step must hold the longest prompt, and a full batch of short prompts, each of which leaves
+  // part of its last block unused.
   int32_t step = 0;
   for (const int32_t n : options.prompt_tokens) step = std::max(step, BlocksOfStep(options, n));
   step = std::max(step, BlocksOfStep(options, options.shape.document_tokens));
@@ -42,13 +43,13 @@ Result<std::unique_ptr<CpuRuntime>> LoadRuntime(const RerankBenchOptions& option
   return CpuRuntime::Load(runtime);
 }
 
-// Prompts of one length, as many as are about the rerank's work.
+// A batch of prompts of one length, about as many as have the rerank's work.
 struct Batch {
   int32_t prompt_tokens = 0;
   int32_t count = 0;
   double flops = 0;
   std::vector<double> seconds;
-  std::vector<double> ratios;  // of the rerank's FLOP/s to the batch's: how much longer it took
+  std::vector<double> ratios;  // the rerank's FLOP/s divided by the batch's, for each round
 };
 
 Batch BatchOf(const ModelConfig& config, int32_t prompt_tokens, double flops) {
@@ -68,7 +69,7 @@ Status RunRerankBench(const RerankBenchOptions& options) {
     batches.push_back(BatchOf(runtime->config(), n, flops));
   }
   RerankBench bench(runtime.get(), options.batch_tokens, /*seed=*/1);
-  SKEIN_RETURN_IF_ERROR(bench.Prefill(1, options.batch_tokens / 2).status());  // warms up
+  SKEIN_RETURN_IF_ERROR(bench.Prefill(1, options.batch_tokens / 2).status());  // warm-up
   std::vector<double> seconds;
   RerankTime last;
   for (int32_t i = 0; i < options.repetitions; ++i) {

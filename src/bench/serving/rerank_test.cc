@@ -16,8 +16,9 @@ TEST(RerankFlopsTest, CountsTheQueryOnce) {
   config.num_heads = 2;
   config.num_kv_heads = 1;
   config.head_dim = 4;
-  // Three tokens of a query, two documents of two behind it, which see 4 and 5 keys. In the last
-  // layer the documents' last tokens alone go on behind their keys and values.
+  // The query has three tokens; the two documents have two tokens each, which see 4 and 5 keys. In
+  // the last layer, only the last tokens of the documents are computed further than their keys and
+  // values.
   const double keys = 1 + 2 + 3 + 2 * (4 + 5);
   const double first = (3 + 4) * 2 * 576 + keys * 2 * 2 * 8;
   const double last = (3 + 4) * 2 * 64 + 2 * 2 * 512 + 2 * 5 * 2 * 2 * 8;
@@ -32,7 +33,8 @@ TEST(RerankBenchTest, ComputesTheQueryOnce) {
                         .num_kv_blocks = 40});
   ASSERT_TRUE(runtime.ok()) << runtime.status().message();
   RerankBench bench(runtime.value().get(), 64, 1);
-  for (int round = 0; round < 2; ++round) {  // the second finds nothing of the first
+  // The second round must find nothing that the first cached.
+  for (int round = 0; round < 2; ++round) {
     Result<RerankTime> time = bench.Rerank({70, 9, 20});
     ASSERT_TRUE(time.ok()) << time.status().message();
     EXPECT_EQ(time->computed_tokens, 70 + 9 * 20);

@@ -63,7 +63,7 @@ Result<LoadOptions> MakeLoadOptions(const ServeBenchOptions& options) {
   return load;
 }
 
-// Sends the first `count` requests, four at a time, and forgets the answers.
+// Sends the first `count` requests, four at a time, and drops their answers.
 Status WarmUp(std::vector<WorkloadRequest>* requests, int64_t count, LoadOptions load) {
   if (count == 0) return Status::Ok();
   if (count >= static_cast<int64_t>(requests->size())) {
@@ -76,7 +76,7 @@ Status WarmUp(std::vector<WorkloadRequest>* requests, int64_t count, LoadOptions
   load.concurrency = 4;
   SKEIN_RETURN_IF_ERROR(RunLoad({requests->begin(), end}, load).status());
   requests->erase(requests->begin(), end);
-  // The load starts at once, not at the planned end of the warm-up.
+  // The load starts at once, and not at the planned time of its first request after the warm-up.
   const auto first =
       std::min_element(requests->begin(), requests->end(),
                        [](const auto& a, const auto& b) { return a.arrival_us < b.arrival_us; });
@@ -85,7 +85,7 @@ Status WarmUp(std::vector<WorkloadRequest>* requests, int64_t count, LoadOptions
   return Status::Ok();
 }
 
-// The exit status: 0 if at least one request was answered.
+// Returns the exit status: 0 if at least one request was answered.
 Result<int> RunServeBench(const ServeBenchOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const GoodputTargets goodput, ParseGoodput(options.goodput));
   SKEIN_ASSIGN_OR_RETURN(auto requests, LoadWorkload(options.workload, options.max_requests));
