@@ -150,8 +150,7 @@ Result<QuantizationReport> CompareQuantization(const QuantizationOptions& option
   }
   const auto positions = static_cast<double>(std::max<int64_t>(report.num_positions, 1));
   const auto predicted =
-      // Every position but the last of a sequence.
-      std::max(positions - static_cast<double>(sequences.size()), 1.0);
+      std::max(positions - static_cast<double>(sequences.size()), 1.0);  // no sequence's last one
   for (double* sum : {&report.perplexity, &report.quantized_perplexity}) {
     *sum = std::exp(*sum / predicted);
   }

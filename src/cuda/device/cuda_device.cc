@@ -39,7 +39,7 @@ class CudaDevice final : public Device {
     Check("cudaStreamCreate", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     name_ = properties.name;
     const int32_t max_shared = static_cast<int32_t>(properties.sharedMemPerBlockOptin);
-    // The default is 48 KiB.
+    // Without this setting, a kernel may use at most 48 KiB of shared memory.
     for (int id = 0; id < kNumKernels && status_.ok(); ++id) {
       const void* kernel = DeviceKernel(static_cast<KernelId>(id));
       cudaFuncAttributes attributes = {};
@@ -63,7 +63,7 @@ class CudaDevice final : public Device {
     void* memory = nullptr;
     const cudaError_t error = cudaMalloc(&memory, bytes);
     if (error == cudaErrorMemoryAllocation) {
-      cudaGetLastError();  // this error is not sticky
+      cudaGetLastError();  // clears the error, which does not affect later calls
       const DeviceMemory left = Memory();
       return Status(StatusCode::kResourceExhausted,
                     "the device has " + std::to_string(left.free_bytes) + " of " +

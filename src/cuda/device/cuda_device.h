@@ -6,8 +6,8 @@
 
 namespace skein::cuda {
 
-// The GPU with number `index`, through the CUDA runtime. kUnsupported: this program was built
-// without CUDA; kUnavailable: there is no such GPU, or no driver for it.
+// Opens the GPU with number `index` through the CUDA runtime. kUnsupported if this program was
+// built without CUDA; kUnavailable if there is no such GPU, or no driver for it.
 Result<std::unique_ptr<Device>> OpenCudaDevice(int index);
 
 }  // namespace skein::cuda

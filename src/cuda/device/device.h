@@ -15,11 +15,12 @@ struct DeviceMemory {
   int64_t total_bytes = 0;
 };
 
-// A GPU with one stream: commands run in the order they are given, while the caller goes on. The
-// memory that a command names stays valid and unchanged until a mark behind the command has passed.
+// A GPU with one stream: commands run in the order in which they are given, while the caller goes
+// on. The memory that a command uses must stay valid and unchanged until a mark after the command
+// has passed.
 //
-// A command that fails loses the device: every later command does nothing, and every Wait returns
-// that error, kUnavailable. Thread rule: one thread at a time.
+// If a command fails, the device is lost: every later command does nothing, and every Wait returns
+// the command's error, kUnavailable. Thread rule: one thread at a time.
 class Device {
  public:
   virtual ~Device() = default;
@@ -27,11 +28,11 @@ class Device {
   virtual const std::string& name() const = 0;
   virtual DeviceMemory Memory() = 0;
 
-  // Memory of the device, 256-byte aligned, zeroed before later commands. kResourceExhausted: it
-  // has no room.
+  // Allocates memory of the device, 256-byte aligned, which is zeroed before later commands.
+  // kResourceExhausted if the device has not enough memory.
   virtual Result<void*> Allocate(size_t bytes) = 0;
   virtual void Free(void* memory) = 0;
-  // Memory of the host that the device copies from and to.
+  // Allocates memory of the host from which and to which the device can copy.
   virtual Result<void*> AllocateHost(size_t bytes) = 0;
   virtual void FreeHost(void* memory) = 0;
 
@@ -39,14 +40,14 @@ class Device {
   virtual void CopyToHost(void* to, const void* from, size_t bytes) = 0;
   virtual void Run(const Launch& launch) = 0;
 
-  // Puts a mark behind all commands so far; marks count from 1.
+  // Puts a mark after all commands so far. Marks are numbered from 1.
   virtual int64_t Mark() = 0;
   // Waits until the mark has passed.
   virtual Status Wait(int64_t mark) = 0;
   Status WaitForAll() { return Wait(Mark()); }
 };
 
-// Memory of a device or of its host, freed with the buffer. The device outlives it.
+// Memory of a device or of its host. The destructor frees it. The device outlives the buffer.
 class Buffer {
  public:
   enum class Place : uint8_t { kDevice, kHost };

@@ -36,7 +36,7 @@ Result<void*> FakeDevice::Allocate(size_t bytes) {
 }
 
 void FakeDevice::Free(void* memory) {
-  while (!commands_.empty()) RunNext();  // as a driver does
+  while (!commands_.empty()) RunNext();  // as a driver does at the end
   const auto found = allocated_.find(memory);
   SKEIN_CHECK(found != allocated_.end());
   bytes_in_use_ -= static_cast<int64_t>(found->second);

@@ -13,16 +13,17 @@
 
 namespace skein::cuda {
 
-// A device in the host's memory, whose kernels run on the Emulator. A command runs as late as it
-// may: when a Wait needs it. So a caller that reads too early, or reuses memory too early, computes
-// something else. Slow: for tests, and for serving tiny models without a GPU.
+// A device in the host's memory, whose kernels run on the Emulator. Each command runs as late as
+// possible: when a Wait needs it. So a caller that reads results too early, or reuses memory too
+// early, gets wrong results. Slow: for tests, and for serving tiny models without a GPU.
 class FakeDevice final : public Device {
  public:
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
   struct Options {
     int64_t memory_bytes = int64_t{256} << 20;
-    int64_t launches_until_lost = kNever;  // the device is lost in the launch after these
+    // After this number of launches, the next one loses the device.
+    int64_t launches_until_lost = kNever;
     TurnOrder order;
   };
 
@@ -42,7 +43,7 @@ class FakeDevice final : public Device {
   int64_t Mark() override;
   Status Wait(int64_t mark) override;
 
-  // Launches given, and those that have run.
+  // The number of launches that were given, and the number of those that have run.
   int64_t num_launches() const { return num_launches_; }
   int64_t num_launches_done() const { return num_launches_done_; }
   int64_t num_copies() const { return num_copies_; }
@@ -54,7 +55,7 @@ class FakeDevice final : public Device {
     const void* from;
     size_t bytes;
   };
-  using Command = std::variant<Copy, Launch, int64_t>;  // a mark
+  using Command = std::variant<Copy, Launch, int64_t>;  // int64_t: a mark
 
   void RunNext();
 
@@ -62,14 +63,14 @@ class FakeDevice final : public Device {
   const std::string name_ = "emulated";
   Emulator emulator_;
   std::deque<Command> commands_;
-  std::map<void*, size_t> allocated_;  // of the device
+  std::map<void*, size_t> allocated_;  // memory of the device
   int64_t bytes_in_use_ = 0;
   int64_t num_marks_ = 0;
   int64_t num_marks_passed_ = 0;
   int64_t num_launches_ = 0;
   int64_t num_launches_done_ = 0;
   int64_t num_copies_ = 0;
-  Status status_;  // of the device
+  Status status_;  // the error that lost the device
 };
 
 }  // namespace skein::cuda

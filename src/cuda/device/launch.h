@@ -17,14 +17,14 @@ struct Dim3 {
   uint32_t x = 1, y = 1, z = 1;
 };
 
-// The shape of a launch. A block has one dimension of whole warps.
+// The shape of a launch. Blocks have one dimension and consist of whole warps.
 struct LaunchShape {
   Dim3 grid;
   uint32_t threads = kWarpThreads;
   uint32_t shared_bytes = 0;
 };
 
-// A launch of a kernel: a value, which a device can run, record or drop.
+// A launch of a kernel, as a value that a device can run, record or drop.
 struct Launch {
   static constexpr size_t kMaxArgBytes = 192;
 

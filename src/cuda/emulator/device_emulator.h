@@ -1,7 +1,8 @@
 #pragma once
 
 // The words of CUDA C++ that the kernels use, for a compiler of the host: each thread of a launch
-// is a fiber of the Emulator. Included by cuda/kernels/dialect.h alone, at the top of a source.
+// is a fiber of the Emulator. Only cuda/kernels/dialect.h includes this file, at the top of a
+// source.
 
 #include <cmath>
 #include <cstdint>
@@ -24,7 +25,7 @@ inline Dim3 ThreadIndex() { return {Emulator::Current().thread_index(), 0, 0}; }
 
 inline void __syncthreads() { Emulator::Current().WaitForBlock(); }
 
-// A value of the lane `lane`.
+// Returns the value that the lane `lane` gave.
 template <typename T>
 T __shfl_sync(uint32_t mask, T value, int lane) {
   SKEIN_CHECK(mask == 0xffffffffu);
@@ -42,26 +43,28 @@ T __shfl_xor_sync(uint32_t mask, T value, int bits) {
   return value;
 }
 
-// The shared memory of the block, in the type that the kernel lays over it.
+// The shared memory of the block, as the type that the kernel uses for it.
 template <typename T>
 T& SharedMemory() {
   return *reinterpret_cast<T*>(Emulator::Current().shared_memory(sizeof(T)));
 }
 
-// cp.async.cg.shared.global, 16 bytes; zeros unless `exists`. Both addresses are multiples of 16.
+// cp.async.cg.shared.global of 16 bytes, or of zeros if `exists` is false. Both addresses are
+// multiples of 16.
 inline void CopyAsync16(void* shared, const void* global, bool exists) {
   Emulator::Current().Copy16(shared, exists ? global : nullptr);
 }
 inline void CommitCopies() { Emulator::Current().CommitCopies(); }
-// Waits until at most kPending of the committed groups of this thread are under way.
+// Waits until at most kPending committed groups of this thread are still being copied.
 template <int kPending>
 void WaitForCopies() {
   Emulator::Current().WaitForCopies(kPending);
 }
 
 // The operands of mma.m16n8: 16 rows of a and 8 columns of b, each of 8 words of 32 bits. A lane
-// has words quad and quad + 4 of rows group and group + 8, and of column group, where group = lane
-// / 4 and quad = lane % 4. Its sums are those of columns 2 quad and 2 quad + 1, of both rows.
+// has the words quad and quad + 4 of the rows group and group + 8, and of the column group, where
+// group = lane / 4 and quad = lane % 4. Its sums belong to columns 2 quad and 2 quad + 1 of both
+// rows.
 struct MmaWords {
   explicit MmaWords(const char* operation, const uint32_t (&a)[4], const uint32_t (&b)[2]) {
     const uint32_t message[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
@@ -103,8 +106,8 @@ inline uint32_t __float_as_uint(float value) {
   return bits;
 }
 
-// mma.m16n8k16, bf16: a word is two terms. The hardware states no order of its 16 terms and no
-// rounding between them; here they are a chain of fused operations in the order of k.
+// mma.m16n8k16 for bf16: a word is two terms. The hardware specifies neither the order of its 16
+// terms nor the rounding between them. Here they are a chain of fused operations in the order of k.
 inline void MmaBf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   MultiplyWords("mma.bf16", c, a, b, [](float& sum, uint32_t x, uint32_t y) {
     sum = fmaf(__uint_as_float(x << 16), __uint_as_float(y << 16), sum);
@@ -112,7 +115,7 @@ inline void MmaBf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2
   });
 }
 
-// mma.m16n8k32, int8: a word is four terms, sums are exact.
+// mma.m16n8k32 for int8: a word is four terms, and sums are exact.
 inline void MmaInt8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   MultiplyWords("mma.s8", c, a, b, [](int32_t& sum, uint32_t x, uint32_t y) {
     for (int shift = 0; shift < 32; shift += 8) {

@@ -23,7 +23,7 @@ Emulator& Emulator::Current() {
 Status Emulator::Run(const LaunchShape& shape, const std::function<void()>& thread) {
   SKEIN_CHECK(shape.threads >= kWarpThreads && shape.threads <= kMaxBlockThreads);
   SKEIN_CHECK(shape.threads % kWarpThreads == 0 && current_emulator == nullptr);
-  const ScopedFpMode fp_mode;  // fibers begin in the mode of their creator
+  const ScopedFpMode fp_mode;  // a fiber begins in the mode of the thread that creates it
   shape_ = shape;
   error_.clear();
   while (threads_.size() < shape.threads) threads_.push_back(std::make_unique<Thread>());
@@ -37,7 +37,7 @@ Status Emulator::Run(const LaunchShape& shape, const std::function<void()>& thre
     status = RunBlock(thread);
     if (!status.ok()) break;
   }
-  if (!status.ok()) threads_.clear();  // unwinds those that wait
+  if (!status.ok()) threads_.clear();  // unwinds threads that wait
   current_emulator = nullptr;
   return status;
 }

@@ -13,23 +13,25 @@
 
 namespace skein::cuda {
 
-// The order in which the threads of a block, and the blocks of a grid, take turns. Hardware has
-// none, so a kernel whose results depend on it lacks a barrier or a wait.
+// The order in which the threads of a block, and the blocks of a grid, take turns. Hardware has no
+// fixed order, so a kernel whose results depend on the order lacks a barrier or a wait.
 struct TurnOrder {
   enum class Kind : uint8_t { kForward, kReverse, kShuffled };
   Kind kind = Kind::kForward;
-  uint64_t seed = 0;  // of kShuffled
-  // When cp.async copies: at the wait that must see it, or at once. Both are allowed.
+  uint64_t seed = 0;  // for kShuffled
+  // Whether cp.async copies at once, or at the wait that must see the copy. Hardware may do either.
   bool early_copies = false;
 };
 
-// Runs the threads of a launch on the calling thread: a fiber each, block after block. A thread
-// runs until it waits for others of its warp or block. Shared memory is filled with the bits of a
-// NaN before each block, and has the size that the launch states, so that an address sanitizer sees
-// accesses behind it. Arithmetic is in the engine's floating-point mode.
+// Runs the threads of a launch on the calling thread: each thread is a fiber, and blocks run one
+// after the other. A thread runs until it waits for others of its warp or block. Before each block,
+// shared memory is filled with the bits of a NaN. It has the size that the launch states, so that
+// an address sanitizer notices accesses beyond its end. Arithmetic is in the engine's
+// floating-point mode.
 //
 // Errors of the kernel are kInternal: threads that wait for each other forever, lanes of a warp
-// that meet in different operations, a wait of a thread whose block has finished threads.
+// that meet in different operations, and a thread that waits for its block although some of the
+// block's threads have finished.
 class Emulator {
  public:
   explicit Emulator(TurnOrder order = {}) : order_(order) {}
@@ -37,7 +39,7 @@ class Emulator {
   // Runs `thread` once for each thread of the launch.
   Status Run(const LaunchShape& shape, const std::function<void()>& thread);
 
-  // The rest is for the code inside the threads (device_emulator.h).
+  // The functions below are for the code inside the threads (device_emulator.h).
 
   // The emulator that runs the calling thread. REQUIRES: called inside Run.
   static Emulator& Current();
@@ -49,14 +51,15 @@ class Emulator {
 
   void WaitForBlock();
 
-  // The bytes that a lane tells the others of its warp in one operation.
+  // The most bytes that a lane passes to its warp in one operation.
   static constexpr size_t kMaxMessageBytes = 32;
-  // Gives `message` to the warp and waits for its other lanes. `operation` names the operation,
-  // which all lanes are in. Returns the messages of the 32 lanes, kMaxMessageBytes each, which stay
-  // until the next but one meeting.
+  // Passes `message` to the warp and waits for its other lanes. `operation` names the operation,
+  // which must be the same in all lanes. Returns the messages of the 32 lanes, kMaxMessageBytes
+  // each. They stay valid until the meeting after the next one.
   const std::byte* MeetWarp(const char* operation, const void* message, size_t bytes);
 
-  // cp.async: 16 bytes from `from`, or zeros where it is null; then groups of copies.
+  // cp.async: copies 16 bytes from `from`, or zeros if `from` is null. The next two functions end a
+  // group of copies and wait for groups.
   void Copy16(void* to, const void* from);
   void CommitCopies();
   void WaitForCopies(int pending_groups);
@@ -72,17 +75,17 @@ class Emulator {
     Fiber fiber;
     State state = State::kDone;
     std::vector<PendingCopy> copies;
-    int64_t group = 0;  // the one that takes copies
+    int64_t group = 0;  // the group that new copies belong to
   };
   struct Warp {
-    const char* operation = nullptr;  // null: no lane waits
+    const char* operation = nullptr;  // null: no lane is waiting
     int arrived = 0;
     int64_t meeting = 0;
     std::vector<std::byte> messages;  // [2 meetings, 32 lanes, kMaxMessageBytes]
   };
 
   Status RunBlock(const std::function<void()>& thread);
-  // Whether any thread could go on.
+  // Lets threads take their turns. Returns whether any of them could run.
   bool TakeTurns(const std::vector<uint32_t>& turns);
   std::vector<uint32_t> Turns(size_t count);
   void Pause(State state);
@@ -94,7 +97,7 @@ class Emulator {
   std::unique_ptr<std::byte[]> shared_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<Warp> warps_;
-  uint32_t current_ = 0;  // the thread whose turn it is
+  uint32_t current_ = 0;  // the thread that runs
   uint32_t at_block_barrier_ = 0;
   uint64_t num_shuffles_ = 0;
   std::string error_;

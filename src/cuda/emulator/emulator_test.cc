@@ -29,7 +29,7 @@ TEST(Emulator, ThreadsOfAllBlocksRunOnce) {
   EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
 }
 
-// Each thread reads what its neighbour wrote; `with_barrier` makes that right.
+// Each thread reads the value that its neighbour wrote. Without a barrier the result may be wrong.
 std::vector<int> Rotate(TurnOrder order, bool with_barrier) {
   struct Shared {
     int values[64];
@@ -58,11 +58,13 @@ TEST(Emulator, OrdersOfTurnsFindAMissingBarrier) {
     num_others += Rotate(order, false) != expected;
   }
   EXPECT_EQ(num_others, static_cast<int>(TurnOrders().size()));
-  // One order alone does not see it: every thread but the last reads before the write.
+  // One order of threads does not reveal the error: in it every thread but the last reads before
+  // the write.
   EXPECT_NE(Rotate({}, false), Rotate({TurnOrder::Kind::kReverse}, false));
 }
 
-// Two copies under way; the first is used. `pending` is how many the wait leaves under way.
+// Two copies are started, and the first one is used. `pending` is the number of copies that the
+// wait leaves unfinished.
 template <int kPending>
 float FirstOfTwoCopies(TurnOrder order) {
   struct Shared {
@@ -118,7 +120,7 @@ TEST(Emulator, ThreadsThatNeverMeetAreAnError) {
               }
             }),
             "block (0, 0, 0): lanes of a warp meet in __shfl_sync and __shfl_xor_sync");
-  // The emulator is as good as new.
+  // The emulator can be used again.
   EXPECT_TRUE(emulator.Run({{2}, 64, 0}, [] { __syncthreads(); }).ok());
 }
 
@@ -138,7 +140,8 @@ TEST(Emulator, SharedMemoryBeginsAsNaN) {
                   .ok());
 }
 
-// One warp multiplies a [16, words] by b [8, words], laid out by the definition of the fragments.
+// One warp multiplies a [16, words] by b [8, words]. Operands and sums have the layout that defines
+// the fragments.
 template <typename T>
 std::vector<typename Product<T>::Sum> Multiply(const std::vector<uint32_t>& a,
                                                const std::vector<uint32_t>& b, TurnOrder order) {

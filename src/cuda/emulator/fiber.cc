@@ -19,10 +19,10 @@ namespace {
 
 constexpr size_t kStackBytes = size_t{128} << 10;
 
-// Leaves a paused function that will not go on.
+// Thrown in a paused function that will not be resumed, to unwind it.
 struct Abandoned {};
 
-// The stack belongs to the Fiber, whatever happens to the context on it.
+// Leaves the stack to the Fiber when the context on it ends.
 struct KeepStack {
   static void deallocate(boost::context::stack_context&) {}
 };
@@ -32,13 +32,13 @@ struct KeepStack {
 struct Fiber::Stack {
   std::vector<std::byte> memory = std::vector<std::byte>(kStackBytes);
   const std::function<void()>* fn = nullptr;
-  boost::context::fiber inside;   // the function, while it is paused
-  boost::context::fiber outside;  // the caller of Resume, while the function runs
+  boost::context::fiber inside;   // the function while it is paused
+  boost::context::fiber outside;  // the caller of Resume while the function runs
   bool done = true;
   bool abandoned = false;
 
-  // Tell a sanitizer of a switch to the fiber's stack and back: before the switch, and after it on
-  // the stack that it leads to.
+  // Tell a sanitizer of switches to the fiber's stack and back: before a switch, and after it on
+  // the new stack.
 #if defined(__SANITIZE_ADDRESS__)
   void* inside_shadow = nullptr;
   void* outside_shadow = nullptr;

@@ -5,22 +5,22 @@
 
 namespace skein::cuda {
 
-// A function that runs on a stack of its own and can pause inside. The stack and its memory are
-// used again by the next function. Not thread-safe.
+// A function with its own stack, which can pause inside. The next function uses the same stack and
+// memory again. Not thread-safe.
 class Fiber {
  public:
   Fiber();
-  // A paused function is unwound.
+  // Unwinds a paused function.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // REQUIRES: no function is paused. `fn` outlives its run.
+  // Sets the function. REQUIRES: no function is paused. `fn` outlives its run.
   void Start(const std::function<void()>* fn);
-  // Runs the function until it pauses (false) or returns (true). REQUIRES: it has been started and
-  // has not returned.
+  // Runs the function until it pauses (false) or returns (true). REQUIRES: the function has been
+  // started and has not returned.
   bool Resume();
-  // Called by the function alone: returns to Resume.
+  // Called only by the function itself: returns to the caller of Resume.
   void Pause();
 
  private:

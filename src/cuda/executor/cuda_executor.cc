@@ -18,9 +18,9 @@ struct CudaExecutor::State {
 
   std::unique_ptr<CudaPass> pass;
   StepOutputs outputs;
-  bool outputs_coming = false;  // on their way to the host
-  int32_t first_logit_row = 0;  // of the chunk at hand
-  std::deque<int64_t> marks;    // behind the operators that may not have finished
+  bool outputs_coming = false;  // outputs are being copied to the host
+  int32_t first_logit_row = 0;  // of the current chunk
+  std::deque<int64_t> marks;    // marks after operators that may not have finished
 };
 
 class CudaExecutor::CudaTask final : public Task {
@@ -73,7 +73,7 @@ std::unique_ptr<Task> CudaExecutor::Begin(const StepPlan& plan) {
   SKEIN_CHECK(!pool.free.empty());
   std::unique_ptr<State> state = std::move(pool.free.back());
   pool.free.pop_back();
-  // A task that was given up may have left operators behind.
+  // Operators of a task that was given up may still be running.
   Lose(WaitForOperators(*state));
   state->outputs_coming = false;
   ForwardBatch& batch = state->pass->batch();
@@ -107,14 +107,14 @@ bool CudaExecutor::StopsHere(const State& state) const {
   return false;
 }
 
-// Runs to the end of the task, or to a stop.
+// Runs the task to its end, or until it stops.
 Status CudaExecutor::Run(State& state, const std::atomic<bool>& preempt, bool* stopped) {
   Device& device = *context_.device;
   *stopped = true;
   while (!state.outputs.done()) {
     if (!RunJobs(state, preempt)) return Status::Ok();
     if (StopsHere(state) && preempt.load(std::memory_order_relaxed)) {
-      return WaitForOperators(state);  // then the device is free for other work
+      return WaitForOperators(state);  // afterwards the device is free for other work
     }
     if (state.outputs_coming) {
       SKEIN_RETURN_IF_ERROR(WaitForOperators(state));
@@ -144,7 +144,7 @@ Status CudaExecutor::WaitForOperators(State& state) {
   return context_.device->Wait(last);
 }
 
-// The draws and reads of the logits that are on the host. Returns whether all are done.
+// Computes the draws and reads of the logits that are on the host. Returns whether all are done.
 bool CudaExecutor::RunJobs(State& state, const std::atomic<bool>& preempt) {
   StepOutputs& outputs = state.outputs;
   if (outputs.next_job() == outputs.end_job()) return true;

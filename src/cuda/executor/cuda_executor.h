@@ -15,19 +15,19 @@ namespace skein::cuda {
 
 // Runs plans on a device:
 //
-//   one copy in -> operators -> rows of logits, or other outputs, to the host -> draws and reads
-//   -> next rows ... -> results
+//   copy inputs to the device -> operators -> copy rows of logits, or other outputs, to the host
+//   -> draws and reads -> next rows ... -> results
 //
-// The host gives the device at most kOperatorsAhead operators that it has not finished. So a task
-// stops within that many operators of the signal, and the device still never waits for the host. A
-// stopped task keeps its activations on the device. All memory is allocated at the start. If the
-// device is lost, every result of its steps is one that is not finite: requests fail, the process
-// goes on.
+// At most kOperatorsAhead operators are given to the device before it has finished them. So a task
+// stops within this number of operators after the signal, and the device never waits for the host.
+// A stopped task keeps its activations on the device. All memory is allocated at the start. If the
+// device is lost, every result of its steps is a number that is not finite: requests fail, and the
+// process goes on.
 class CudaExecutor final : public Executor {
  public:
   static constexpr int32_t kOperatorsAhead = 3;
 
-  // Allocates the activations of `states`. Everything in `context` is borrowed. Fails as
+  // Allocates the activations of `states`. The objects in `context` are borrowed. Fails as
   // Device::Allocate does.
   static Result<std::unique_ptr<CudaExecutor>> Make(const CudaContext& context,
                                                     const ForwardLimits& limits,
@@ -38,7 +38,7 @@ class CudaExecutor final : public Executor {
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
   const StepResults& Results(const Task& task) const override;
 
-  // Sets where tasks stop; a device's operator is one ticket.
+  // Sets where tasks stop. On a device, an operator is one ticket.
   void set_granularity(Granularity granularity) { granularity_ = granularity; }
 
   int64_t activation_bytes() const { return activation_bytes_; }
@@ -46,10 +46,10 @@ class CudaExecutor final : public Executor {
   const Status& device_status() const { return device_status_; }
 
  private:
-  struct State;  // everything of a task whose memory is used again
+  struct State;  // a task's data, whose memory is used again
   class CudaTask;
   struct StatePool {
-    std::vector<std::unique_ptr<State>> free;  // states without a task
+    std::vector<std::unique_ptr<State>> free;  // states that no task uses
     size_t num_states = 0;
   };
 
@@ -57,7 +57,7 @@ class CudaExecutor final : public Executor {
   Status AddState(const ForwardLimits& limits, StatePool* pool);
   bool StopsHere(const State& state) const;
   Status Run(State& state, const std::atomic<bool>& preempt, bool* stopped);
-  // Waits for the operators that the device has.
+  // Waits for the operators that were given to the device.
   Status WaitForOperators(State& state);
   bool RunJobs(State& state, const std::atomic<bool>& preempt);
   void TakeOutputs(State& state);
@@ -67,7 +67,7 @@ class CudaExecutor final : public Executor {
   Sampler sampler_;
   Granularity granularity_ = Granularity::kOpTile;
   StatePool states_;
-  StatePool decode_states_;  // of steps of decodes alone, if they run beside others
+  StatePool decode_states_;  // for steps of decodes alone, if these run beside other steps
   int64_t activation_bytes_ = 0;
   Status device_status_;
 };

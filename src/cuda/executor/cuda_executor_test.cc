@@ -38,7 +38,7 @@ std::string ModelDir(const std::string& name) {
   return SKEIN_SOURCE_DIR "/tests/data/models/" + name;
 }
 
-// Passes every call on to a fake device, and calls `before` before each launch.
+// Passes every call to a fake device, and calls `before` before each launch.
 class WatchedDevice final : public Device {
  public:
   explicit WatchedDevice(const FakeDevice::Options& options = {}) : fake_(options) {}
@@ -70,8 +70,8 @@ class WatchedDevice final : public Device {
   std::function<void()> before_;
 };
 
-// A model on the processor, in the class whose order of sums the emulated device has, and on a fake
-// device.
+// A model on the CPU, in the class with the same order of sums as the emulated device, and the same
+// model on a fake device.
 struct Both {
   explicit Both(const std::string& dir, const std::string& quantization = "auto",
                 const FakeDevice::Options& options = {}, const StepStates& states = {})
@@ -142,7 +142,7 @@ void ExpectSame(const StepResults& a, const StepResults& b) {
   }
 }
 
-// A request's tokens and parameters, with plan rows made by hand.
+// A request's tokens and parameters. Tests make its plan rows by hand.
 struct Sequence {
   Sequence(Random& random, int32_t vocab, int32_t num_tokens, int32_t first_block)
       : blocks(Blocks(first_block, num_tokens + 1)) {
@@ -174,7 +174,7 @@ std::vector<std::string> ComputedModels() {
   return dirs;
 }
 
-// Prompts, log-probabilities of prompts, labels, chunks and decodes, on each model.
+// Compares prompts, log-probabilities of prompts, labels, chunks and decodes on each model.
 void ExpectTheProcessorsBits(Both& both, Random& random) {
   const int32_t vocab = both.model.vocab();
   Sequence a(random, vocab, random.Integer(33, 60), 0), b(random, vocab, 1, 10);
@@ -238,7 +238,8 @@ class CudaExecutorTest : public ::testing::Test {
   Both both_{ModelDir("qwen3-bf16"), "auto", {}, {.num_steps = 2, .num_decodes = 4}};
 };
 
-// Whole, in chunks, behind a cached prefix, in company, and through memory of the pass.
+// A prompt is computed whole, in chunks, behind a cached prefix, with other requests, and with keys
+// and values in memory of the pass.
 TEST_F(CudaExecutorTest, ARequestHasTheSameBitsUnderAnyLoad) {
   Sequence sequence = NewSequence(75, 0);
   const StepResults alone = RunOnDevice(OneShotPlan{{sequence.Whole()}});
@@ -252,11 +253,11 @@ TEST_F(CudaExecutorTest, ARequestHasTheSameBitsUnderAnyLoad) {
   together.draws.erase(together.draws.begin());
   ExpectSame(together, alone);
   ExpectSame(RunOnDevice(DecodePlan{{}, {sequence.Row(74, 75, true)}}), alone);
-  sequence.blocks = {30};  // keys and values behind the first block belong to the pass
+  sequence.blocks = {30};  // keys and values after the first block belong to the pass
   ExpectSame(RunOnDevice(OneShotPlan{{sequence.Whole()}}), alone);
 }
 
-// A parent and two children in one step; the second forks inside a block.
+// A shared prefix and two members in one step; the second one forks inside a block.
 TEST_F(CudaExecutorTest, ForestsAndCopiesHaveTheSameBits) {
   Sequence first = NewSequence(50, 0), second = NewSequence(60, 10);
   std::copy_n(first.tokens.begin(), 41, second.tokens.begin());
@@ -294,8 +295,8 @@ TEST_F(CudaExecutorTest, BlocksGoToTheProcessorAndBack) {
   ExpectSame(RunPlan(*both_.cpu, on_cpu), RunOnDevice(on_device));
 }
 
-// A signal at any launch: the task stops within the operators that the device has, and goes on
-// without a change, with another task in between.
+// The signal comes at each launch in turn. The task must stop within the operators that were given
+// to the device, and go on unchanged after another task has run.
 TEST_F(CudaExecutorTest, ATaskStopsWithinAFewOperatorsOfTheSignal) {
   constexpr int64_t kLaunchesOfAnOperator = 2;
   Sequence sequence = NewSequence(20, 0), other = NewSequence(5, 10);
@@ -331,7 +332,8 @@ TEST_F(CudaExecutorTest, ATaskStopsWithinAFewOperatorsOfTheSignal) {
       ExpectSame(RunOnDevice(other_plan), other_expected);
       EXPECT_EQ(both_.cuda.executor().Resume(*task, preempt), TaskStatus::kDone);
     } else {
-      EXPECT_GE(k, num_launches - 1);  // nothing of the task was left to stop
+      // The signal came after the last point at which the task could stop.
+      EXPECT_GE(k, num_launches - 1);
     }
     ExpectSame(both_.cuda.executor().Results(*task), expected);
   }

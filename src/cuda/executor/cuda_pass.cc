@@ -9,13 +9,14 @@
 namespace skein::cuda {
 namespace {
 
-// The operators of a layer, in the order they run. A pass can stop before any of them.
+// The operators of a layer, in the order in which they run. A pass can stop before any of them.
 enum LayerOp { kAttnNorm, kQkv, kStoreHeads, kFork, kAttention, kO, kMlpNorm, kGateUp, kDown };
 constexpr int kLayerOps = kDown + 1;
 enum OutputOp { kOutputNorm, kHead };
 constexpr int kOutputOps = kHead + 1;
 
-// Longer prompts attend tile after tile, so that their partial sums fit.
+// The limit for partial sums of attention. Longer prompts compute some tiles at a time, so that
+// these fit.
 constexpr int64_t kPartialBytesMax = int64_t{64} << 20;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -103,7 +104,7 @@ Status CudaPass::Begin(std::span<const BlockCopy> copies) {
 }
 
 bool CudaPass::Finished() const {
-  // Without outputs nothing behind the last keys and values is read.
+  // Without outputs, nothing after the last layer's keys and values is needed.
   if (part_ == Part::kLayers && layer_ + 1 == config().num_layers && op_ > kFork) {
     return layout_.outputs().empty();
   }
@@ -215,7 +216,8 @@ void CudaPass::Multiply(const Operand& in, const DeviceMatrix& w, GemmOutput out
   args.a = in.buffer.as<void>();
   args.lda = in.width * static_cast<int64_t>(SizeOf(dtype_)) / 4;
   if (w.dtype == DType::kInt8) {
-    // Integers behind a row meet the zeros behind the weights' rows.
+    // The integers after a row's end are multiplied by the zeros after the ends of the weights'
+    // rows.
     const int64_t width = PaddedWidth(in.filled, DType::kInt8);
     context_.device->Run(QuantizeLaunch(dtype_, {.x = args.a,
                                                  .ldx = in.width,
@@ -324,7 +326,8 @@ void CudaPass::OutputOperator(int op) {
        embeds ? config().hidden_size : output_h_.width);
 }
 
-// The product of the outputs, unless they are embeddings, and their copy to the host.
+// Computes the matrix product of the outputs, unless they are embeddings, and copies the outputs to
+// the host.
 void CudaPass::Head() {
   const DeviceBatch::Outputs& outputs = integers_.outputs(chunk_);
   const bool classes = chunk().kind == OutputKind::kClasses;

@@ -18,21 +18,22 @@
 
 namespace skein::cuda {
 
-// The data that passes on a device share. Everything is borrowed and outlives the passes.
+// The data that passes on a device share. It is borrowed and outlives the passes.
 struct CudaContext {
   Device* device = nullptr;
   const DeviceWeights* weights = nullptr;
-  // The model on the host: its config, its KV layout, the range of its rope. Its kv is null.
+  // The model on the host: its config, its KV layout, the positions of its rope. The member kv is
+  // null.
   ForwardContext model;
-  uint8_t* kv = nullptr;       // [model.kv_layout.total_bytes()], of the device
-  const float* cos = nullptr;  // [positions, rotary_dim / 2], of the device
+  uint8_t* kv = nullptr;       // [model.kv_layout.total_bytes()], on the device
+  const float* cos = nullptr;  // [positions, rotary_dim / 2], on the device
   const float* sin = nullptr;
 };
 
 enum class PassStatus { kRunning, kOutputs, kDone };
 
-// One forward pass over a batch on the device, operator by operator: the rounding points are those
-// of ForwardPass, so that with the same class of products the bits are equal. Its activations are
+// One forward pass over a batch on the device, operator by operator. It rounds at the same points
+// as ForwardPass, so that the bits are equal if the class of products is. Its activations are
 // allocated once.
 //
 //   fill batch() --> Begin --> Step, Step, ... --+--> kDone
@@ -45,31 +46,32 @@ class CudaPass {
                                                 const ForwardLimits& limits);
 
   ForwardBatch& batch() { return batch_; }
-  // Sets up the pass; gives the device no launch. The commands of the pass before have passed.
+  // Prepares the pass; does not launch a kernel. The commands of the previous pass must have ended.
   // REQUIRES: as ForwardPass::Begin.
   Status Begin(std::span<const BlockCopy> copies);
 
-  // Gives the device the commands of the next operator. After kOutputs the outputs of chunk() are
-  // on their way to the host: a mark behind them must pass before output().
+  // Gives the device the commands of the next operator. After kOutputs, the outputs of chunk() are
+  // being copied to the host: output() may be called once a mark after these commands has passed.
   PassStatus Step();
-  // Whether the next operator begins a layer or a chunk of outputs.
+  // Whether the next operator is the first of a layer or of a chunk of outputs.
   bool AtListBegin() const { return op_ == 0; }
 
   const OutputChunk& chunk() const { return layout_.outputs()[chunk_]; }
   // Called once for each chunk, when its outputs are on the host.
   void TakeOutputs();
-  // As ForwardPass::output. One of labels is valid until the next call; others are thread-safe.
+  // As ForwardPass::output. An output of labels is valid until the next call; other outputs are
+  // thread-safe.
   float* output(int32_t i);
 
   int64_t activation_bytes() const { return bytes_; }
 
  private:
   enum class Part : uint8_t { kInput, kLayers, kOutputs };
-  // A matrix of T whose rows are multiplied with weights.
+  // A matrix of T whose rows are multiplied by weights.
   struct Operand {
     Buffer buffer;
-    int64_t width = 0;   // elements of a padded row
-    int64_t filled = 0;  // of these, those that are not zero
+    int64_t width = 0;   // elements of a row, padding included
+    int64_t filled = 0;  // elements of a row without its padding of zeros
   };
 
   CudaPass(const CudaContext& context, const ForwardLimits& limits);
@@ -84,7 +86,7 @@ class CudaPass {
 
   void Norm(const float* weight, const int32_t* rows, int32_t num_rows, DType out_dtype, void* out,
             int64_t ldo);
-  // out = in · w^T for `m` rows; in int8, the rows are rounded first.
+  // out = in · w^T for `m` rows. For int8 weights, the rows are rounded to int8 first.
   void Multiply(const Operand& in, const DeviceMatrix& w, GemmOutput output, GemmArgs args);
   void StoreHeads();
   void CopyForks();
@@ -115,12 +117,12 @@ class CudaPass {
   Operand act_;              // [max_tokens, intermediate]
   Buffer qkv_;               // f32 [max_tokens, qkv_width]
   Buffer own_kv_;            // blocks [max_own_blocks] of one layer
-  Buffer partial_;           // AttentionArgs::partial of some tiles
-  Buffer int8_, scales_;     // rows in int8 for the next product
+  Buffer partial_;           // AttentionArgs::partial for some tiles
+  Buffer int8_, scales_;     // rows rounded to int8 for the next product
   Operand output_h_;         // [max_logit_rows, hidden]
   Buffer outputs_;           // f32 [max_logit_rows, the widest output]
-  Buffer on_host_;           // the same on the host
-  std::vector<float> wide_;  // [vocab]: one output of labels
+  Buffer on_host_;           // the outputs on the host
+  std::vector<float> wide_;  // [vocab]: one output for labels
   int64_t bytes_ = 0;
 };
 

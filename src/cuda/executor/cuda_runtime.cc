@@ -14,7 +14,8 @@
 namespace skein::cuda {
 namespace {
 
-// A share of the memory that is free in the end; the rest is the driver's.
+// The KV memory's share, in tenths, of the memory that is free at the end. The driver needs the
+// rest.
 constexpr int64_t kKvTenths = 9;
 
 Status Invalid(const std::string& field, const std::string& message) {
@@ -48,14 +49,14 @@ class CudaRuntime final : public Runtime {
  private:
   Status LoadModel(const CudaRuntimeOptions& options, const ModelConfig& config);
   Status MakeRope(int32_t num_positions);
-  // The KV blocks that the options and what is free allow.
+  // The number of KV blocks that the options and the free memory allow.
   Result<int32_t> PlanBlocks(const CudaRuntimeOptions& options, int64_t activation_bytes,
                              int64_t block_bytes);
 
   std::unique_ptr<Device> device_;
   ThreadTeam team_;
   std::unique_ptr<Kernels> kernels_;
-  ModelWeights weights_;  // without its layers, which are on the device
+  ModelWeights weights_;  // without the layers, which are on the device
   std::unique_ptr<DeviceWeights> on_device_;
   std::unique_ptr<RopeAngles> rope_;
   Buffer cos_, sin_;
@@ -126,7 +127,8 @@ Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& c
   context.model = {&weights_, kernels_.get(), rope_.get(), layout, nullptr, &team_};
   context.cos = cos_.as<float>();
   context.sin = sin_.as<float>();
-  // The activations' size is known when they are there: they come and go once before the blocks.
+  // The size of the activations is known only once they are allocated. So they are allocated once
+  // and freed before the KV blocks are allocated.
   int64_t activation_bytes = 0;
   {
     SKEIN_ASSIGN_OR_RETURN(const auto trial, CudaExecutor::Make(context, limits, states));
@@ -160,7 +162,7 @@ Result<std::unique_ptr<Runtime>> LoadCudaRuntime(const CudaRuntimeOptions& optio
                                         "; the model reaches to " +
                                         std::to_string(config.max_position));
   }
-  // The draws' bits do not depend on the instruction set.
+  // The bits of draws do not depend on the instruction set.
   SKEIN_ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<Kernels> kernels, MakeKernels(isa));
   auto runtime = std::make_unique<CudaRuntime>(std::move(device), ThreadsOrAll(options.threads),

@@ -13,26 +13,28 @@
 
 namespace skein::cuda {
 
-// The options of a model on a GPU. 0: choose.
+// The options of a model on a GPU. A value of 0 means: choose.
 struct CudaRuntimeOptions {
   std::string model_dir;
   ComputeChoice dtype = ComputeChoice::kAuto;
   Quantization quantization = Quantization::kAuto;
-  int32_t threads = 0;        // of the host: they load the weights, and draw
+  int32_t threads = 0;        // of the host, for loading weights and for draws
   int32_t max_model_len = 0;  // 0: the longest that the model and the KV memory allow
   int32_t max_num_batched_tokens = 512;
   int32_t max_num_seqs = 16;
-  int64_t kv_cache_bytes = 0;  // at most one of these two is set; neither: nine tenths of what is
-  int32_t num_kv_blocks = 0;   // free beside weights and activations
+  // At most one of these two is set. If both are 0, the KV memory takes nine tenths of the memory
+  // that is free beside weights and activations.
+  int64_t kv_cache_bytes = 0;
+  int32_t num_kv_blocks = 0;
   Retention retention = Retention::kAll;
-  Granularity granularity = Granularity::kOpTile;  // where steps stop
+  Granularity granularity = Granularity::kOpTile;  // the places where steps stop
   int32_t num_steps = 1;                           // as CpuRuntimeOptions::num_steps
   LoadProgress progress;
 };
 
 // Loads a model onto `device`. Fails as LoadModelConfig, LoadWeights and CheckDeviceComputes do.
-// kInvalidArgument names an option that is out of range; kResourceExhausted: the device has no room
-// for weights, activations, or the KV memory that is asked for.
+// kInvalidArgument names an option that is out of range. kResourceExhausted if the device has not
+// enough memory for the weights, the activations or the KV memory that is asked for.
 Result<std::unique_ptr<Runtime>> LoadCudaRuntime(const CudaRuntimeOptions& options,
                                                  std::unique_ptr<Device> device);
 

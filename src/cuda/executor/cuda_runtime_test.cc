@@ -53,7 +53,7 @@ std::vector<TokenId> Tokens(int32_t count) {
   return tokens;
 }
 
-// A copy of the model that reaches further. Its directory goes with it.
+// A copy of the model with a longer context. The destructor removes its directory.
 class LongModel {
  public:
   explicit LongModel(const std::string& max_position)
@@ -95,7 +95,7 @@ TEST(CudaRuntime, HasTheBitsOfTheProcessorsFmaClass) {
   EXPECT_EQ(cuda.value()->max_model_len(), 128);
 }
 
-// Two segments of the attention walk, merged.
+// The prompt has two segments of the attention walk, which are merged.
 TEST(CudaRuntime, LongPromptsHaveTheBitsToo) {
   const LongModel model("2300");
   const auto cuda = Load({.model_dir = model.dir(),
@@ -118,7 +118,7 @@ TEST(CudaRuntime, ADeviceWithoutRoomIsAnError) {
     EXPECT_FALSE(runtime.ok());
     return runtime.ok() ? Status::Ok() : runtime.status();
   };
-  // No room for the weights; for the activations; for the blocks.
+  // There is no memory for the weights; for the activations; for the blocks.
   const Status weights = error({.model_dir = kModelDir}, 1000);
   EXPECT_EQ(weights.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(weights.message(), ::testing::HasSubstr("of 1000 bytes free"));

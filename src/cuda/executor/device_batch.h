@@ -12,22 +12,22 @@
 
 namespace skein::cuda {
 
-// The integers that the kernels of one pass read: made on the host, copied to the device at once.
-// Pointers are addresses of the device.
+// The integers that the kernels of one pass read. They are made on the host and copied to the
+// device in one piece. Pointers are addresses of the device.
 class DeviceBatch {
  public:
-  // The outputs of a chunk: the tokens that they are read from, and the panels that hold their
-  // labels.
+  // The outputs of a chunk: the tokens from which they are computed and, for labels, the panels of
+  // the output matrix that hold the labels.
   struct Outputs {
     const int32_t* tokens = nullptr;  // [chunk.count]
-    const int32_t* panels = nullptr;  // [num_panels]; labels only
-    std::vector<int32_t> panel_ids;   // the same on the host, ascending
+    const int32_t* panels = nullptr;  // [num_panels]; only for labels
+    std::vector<int32_t> panel_ids;   // the panels on the host, ascending
   };
 
   DeviceBatch(Device* device, int32_t group_size) : device_(device), group_size_(group_size) {}
 
-  // Makes the integers of a laid out batch and starts their copy. The copy before has passed. Fails
-  // as Device::Allocate does.
+  // Makes the integers of a batch with this layout, and starts their copy. The previous copy must
+  // have ended. Fails as Device::Allocate does.
   Status Assign(const ForwardBatch& batch, const BatchLayout& layout,
                 std::span<const BlockCopy> copies);
 
@@ -57,13 +57,13 @@ class DeviceBatch {
   Device* const device_;
   const int32_t group_size_;
   std::vector<int32_t> words_;
-  std::vector<int32_t> table_begins_;  // by row, in `tables`
+  std::vector<int32_t> table_begins_;  // [row]: index in `tables`
   Buffer on_host_, on_device_;
-  size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0, tiles_ = 0;  // in words_
+  size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0, tiles_ = 0;  // indices in words_
   size_t forks_ = 0, copies_ = 0;
   int32_t num_tiles_ = 0, num_segments_ = 1, num_forks_ = 0, num_copies_ = 0;
   std::vector<Outputs> outputs_;
-  std::vector<size_t> output_words_;  // of tokens and panels, by chunk
+  std::vector<size_t> output_words_;  // [chunk]: words of tokens and panels
 };
 
 }  // namespace skein::cuda

@@ -12,7 +12,7 @@ Result<std::unique_ptr<DeviceKv>> DeviceKv::Make(const KvLayout& layout, Device*
   return kv;
 }
 
-// The heads of a block are adjacent, as in the port's order.
+// The heads of a block are adjacent in the device's memory, as they are in the order of KvPort.
 void DeviceKv::ExportBlock(BlockId block, std::span<std::byte> out) const {
   SKEIN_CHECK(block >= 0 && block < layout_.num_blocks && out.size() == port_bytes());
   for (int32_t layer = 0; layer < layout_.num_layers; ++layer) {

@@ -12,8 +12,8 @@
 
 namespace skein::cuda {
 
-// The keys and values of all blocks of all layers on a device, in the order of KvLayout: blocks can
-// be exchanged with an executor on the processor.
+// The keys and values of all blocks and layers on a device, in the order of KvLayout, so that
+// blocks can be exchanged with an executor on the CPU.
 class DeviceKv final : public KvPort {
  public:
   // Fails as Device::Allocate does.
@@ -24,7 +24,7 @@ class DeviceKv final : public KvPort {
   size_t bytes() const { return memory_.bytes(); }
 
   size_t port_bytes() const override { return layout_.num_layers * layout_.block_bytes(); }
-  // If the device is lost, the exported bytes are those of `out`.
+  // If the device is lost, `out` stays unchanged.
   void ExportBlock(BlockId block, std::span<std::byte> out) const override;
   void ImportBlock(BlockId block, std::span<const std::byte> in) override;
 

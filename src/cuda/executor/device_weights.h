@@ -11,17 +11,17 @@
 
 namespace skein::cuda {
 
-// A PackedWeight on the device, byte for byte. Null panels: the model lacks it.
+// A copy of a PackedWeight on the device, byte for byte. Null panels: the model has no such matrix.
 struct DeviceMatrix {
   int32_t n = 0;
   int32_t k = 0;
-  int32_t words = 0;  // words of 32 bits of a padded row
+  int32_t words = 0;  // words of 32 bits in a row, padding included
   DType dtype = DType::kBf16;
   const void* panels = nullptr;
-  const float* scales = nullptr;  // [n], of int8
+  const float* scales = nullptr;  // [n], for int8
 };
 
-// As LayerWeights. A bias or norm that the model lacks is null.
+// LayerWeights on the device. A bias or norm that the model does not have is null.
 struct DeviceLayer {
   const float* attn_norm = nullptr;
   DeviceMatrix qkv;
@@ -37,15 +37,16 @@ struct DeviceLayer {
   const float* down_bias = nullptr;
 };
 
-// kUnsupported, with the field, unless the device computes this model: a dense decoder of the
-// Llama, Mistral, Qwen2 or Qwen3 kind without windows, with weights in f32, bf16 or int8 rows.
+// Checks that the device can compute this model: a dense decoder like Llama, Mistral, Qwen2 or
+// Qwen3, without windows, with weights in f32, bf16 or int8 rows. kUnsupported, with the field, for
+// other models.
 Status CheckDeviceComputes(const ModelWeights& weights);
 
-// The weights of such a model on the device. Immutable.
+// The weights of a model on the device. Immutable.
 class DeviceWeights {
  public:
-  // Copies the weights. Fails as Device::Allocate and Device::Wait do. REQUIRES:
-  // CheckDeviceComputes.
+  // Copies the weights to the device. Fails as Device::Allocate and Device::Wait do. REQUIRES:
+  // CheckDeviceComputes is ok.
   static Result<std::unique_ptr<DeviceWeights>> Upload(const ModelWeights& weights, Device* device);
 
   std::vector<DeviceLayer> layers;
@@ -59,7 +60,7 @@ class DeviceWeights {
  private:
   explicit DeviceWeights(Device* device) : device_(device) {}
 
-  // Copies `bytes` bytes to new memory of the device.
+  // Copies `bytes` bytes to newly allocated memory of the device.
   Result<const void*> Put(const void* data, size_t bytes);
   Status Put(const std::vector<float>& values, const float** out);
   Status Put(const PackedWeight& weight, DeviceMatrix* out);

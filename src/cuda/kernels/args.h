@@ -1,8 +1,8 @@
 #pragma once
 
-// The arguments of the kernels. Pointers are addresses of the device. "T": the compute type, f32 or
-// bf16. Matrices of T whose rows are multiplied with weights have padded rows: PaddedWidth
-// elements, zeros behind the last.
+// The arguments of the kernels. Pointers are addresses of the device. "T" is the compute type, f32
+// or bf16. Matrices of T whose rows are multiplied by weights have padded rows: they have
+// PaddedWidth elements, and the padding is zeros.
 
 #include <cstdint>
 
@@ -11,25 +11,25 @@
 
 namespace skein::cuda {
 
-// The width of a row that multiplies weights: that of the weights' own rows (PackedWeight).
+// The width of a row that is multiplied by weights: that of the weights' own rows (PackedWeight).
 inline int64_t PaddedWidth(int64_t width, DType dtype) {
   const int64_t step = dtype == DType::kInt8 ? 64 : 32;
   return (width + step - 1) / step * step;
 }
 
-// x[i] = the embedding of tokens[i], times scale.
+// x[i] = scale * the embedding of tokens[i].
 struct EmbedArgs {
   const int32_t* tokens = nullptr;  // [num_tokens]
   const void* table = nullptr;      // T [vocab, hidden], or the panels of a PackedWeight
-  const float* scales = nullptr;    // [vocab], of int8 panels
+  const float* scales = nullptr;    // [vocab], for int8 panels
   int32_t num_tokens = 0;
   int32_t hidden = 0;
-  int32_t words = 0;  // words of 32 bits of a padded row of panels
+  int32_t words = 0;  // words of 32 bits in a row of panels, padding included
   float scale = 1.0f;
   float* x = nullptr;  // [num_tokens, hidden]
 };
 
-// out[i] = the RMSNorm of x[rows[i]].
+// out[i] = RMSNorm of x[rows[i]].
 struct RmsNormArgs {
   const float* x = nullptr;       // [*, width]
   const int32_t* rows = nullptr;  // [num_rows]; null: 0, 1, ...
@@ -52,16 +52,16 @@ struct QuantizeArgs {
   float* scales = nullptr;  // [num_rows]
 };
 
-// A layer's KV memory: blocks of the pool, then blocks that belong to the pass alone.
+// A layer's KV memory: blocks of the pool, and blocks that belong only to the pass.
 struct KvPointers {
   uint8_t* pool = nullptr;
-  uint8_t* own = nullptr;  // block ids from num_pool_blocks on
+  uint8_t* own = nullptr;  // the blocks with ids from num_pool_blocks on
   int32_t num_pool_blocks = 0;
-  int64_t block_bytes = 0;  // of a layer: all heads
-  int64_t head_bytes = 0;   // K, then V
+  int64_t block_bytes = 0;  // of one layer: all heads
+  int64_t head_bytes = 0;   // K and V of one head; K comes first
 };
 
-// Norms and rotates the heads of each token, rounds them, and stores q in a matrix and k and v in
+// Norms and rotates the heads of each token, and rounds them. Stores q in a matrix, and k and v in
 // the token's slot of its KV block.
 struct StoreHeadsArgs {
   const float* qkv = nullptr;     // [num_tokens, (num_heads + 2 num_kv_heads) * head_dim]
@@ -71,7 +71,7 @@ struct StoreHeadsArgs {
   const float* cos = nullptr;  // [positions, rotary_dim / 2]; null: no rotation
   const float* sin = nullptr;
   const int32_t* positions = nullptr;  // [num_tokens]
-  const int32_t* blocks = nullptr;     // [num_tokens]: the block of each token's position
+  const int32_t* blocks = nullptr;     // [num_tokens]: the block that holds the token's position
   int32_t num_tokens = 0;
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
@@ -82,10 +82,10 @@ struct StoreHeadsArgs {
   KvPointers kv;
 };
 
-// Copies the first `slots` slots of a block to another, of all heads of a layer.
+// Copies the first `slots` slots of a block to another block, for all heads of a layer.
 struct SlotCopy {
   int32_t from = 0, to = 0;
-  int32_t slots = 0;  // kKvBlockTokens: the whole block
+  int32_t slots = 0;  // kKvBlockTokens copies the whole block
 };
 struct CopySlotsArgs {
   const SlotCopy* copies = nullptr;  // [num_copies]
@@ -93,28 +93,28 @@ struct CopySlotsArgs {
   int32_t num_kv_heads = 0;
   int32_t head_dim_padded = 0;
   int32_t num_layers = 1;
-  int64_t layer_bytes = 0;  // from a layer's pool to the next one's
+  int64_t layer_bytes = 0;  // from a layer's pool to that of the next layer
   KvPointers kv;            // of the first layer
 };
 
-// Sixteen query rows of one sequence, under each KV head. Row r of a sequence is token r / group
-// and query head r % group of the KV head, where group = num_heads / num_kv_heads.
+// Sixteen query rows of one sequence, for each KV head. Row r of a sequence is token r / group and
+// query head r % group of the KV head, where group = num_heads / num_kv_heads.
 struct AttentionTile {
-  int32_t first_token = 0;  // of the sequence's tokens in the batch
-  int32_t num_tokens = 0;   // of these
-  int32_t begin = 0;        // the position of the first
-  int32_t table = 0;        // where its block table begins in `tables`
+  int32_t first_token = 0;  // index in the batch of the sequence's first token
+  int32_t num_tokens = 0;   // the sequence's tokens in the batch
+  int32_t begin = 0;        // the position of the first of these tokens
+  int32_t table = 0;        // index in `tables` of the sequence's block table
   int32_t first_row = 0;    // a multiple of kAttentionRows
 };
 inline constexpr int32_t kAttentionRows = 16;
 
-// The attention walk (docs/numerics.md, "Attention"), segment by segment. `out` is written directly
-// where there is one segment, else by MergeSegments from the partial sums.
+// The attention walk (docs/numerics.md, "Attention"), segment by segment. If there is only one
+// segment, `out` is written directly; otherwise MergeSegments makes it from the partial sums.
 struct AttentionArgs {
   const AttentionTile* tiles = nullptr;  // [num_tiles]
   const int32_t* tables = nullptr;       // block ids
   int32_t num_tiles = 0;
-  int32_t num_segments = 0;  // of the longest row
+  int32_t num_segments = 0;  // segments of the longest row
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
@@ -124,28 +124,29 @@ struct AttentionArgs {
   int64_t ldq = 0;
   void* out = nullptr;  // T [tokens, ldo]
   int64_t ldo = 0;
-  // [segments, tiles, kv heads, kAttentionRows, 2 + head_dim]: maximum, sum, weighted values.
+  // [segments, tiles, kv heads, kAttentionRows, 2 + head_dim]: maximum, sum, weighted sum of
+  // values.
   float* partial = nullptr;
   KvPointers kv;
 };
 
-// kStore: out = sum; kAdd: out = out + sum; kGated: out = silu(sum) * sum of up, rounded.
+// kStore: out = sum; kAdd: out = out + sum; kGated: out = silu(sum of gate) * sum of up, rounded.
 enum class GemmOutput : uint8_t { kStore, kAdd, kGated };
 
-// The sums are a · w^T [+ bias], with the panels of a PackedWeight.
+// The sums are a · w^T [+ bias]; w lies in the panels of a PackedWeight.
 struct GemmArgs {
   const void* a = nullptr;  // rows of w's type [m, lda words of 32 bits]
   int64_t lda = 0;
-  const float* a_scales = nullptr;  // [m], of int8 rows
+  const float* a_scales = nullptr;  // [m], for int8 rows
   const void* w = nullptr;          // [n / 16 panels][words][16 columns] words
-  const float* w_scales = nullptr;  // [n], of int8
+  const float* w_scales = nullptr;  // [n], for int8
   const float* bias = nullptr;      // [n] or null
-  const int32_t* panels = nullptr;  // [columns / 16] the panels to multiply; null: 0, 1, ...
+  const int32_t* panels = nullptr;  // [columns / 16]: the panels to multiply; null: 0, 1, ...
   int32_t m = 0;
   int32_t columns = 0;   // of the output
   int32_t words = 0;     // of a row, a multiple of 16
-  int32_t up_panel = 0;  // gated: the panel of up that belongs to gate's panel 0
-  void* out = nullptr;   // [m, ldo]: f32, gated: T
+  int32_t up_panel = 0;  // if gated: the panel of up that belongs to gate's panel 0
+  void* out = nullptr;   // [m, ldo] of f32; if gated, of T
   int64_t ldo = 0;
 };
 

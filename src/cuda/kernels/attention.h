@@ -1,13 +1,14 @@
 #pragma once
 
-// The attention walk of docs/numerics.md, with the rounding and the order of the FMA class: steps
-// of 64 keys at absolute multiples of 64, inside segments of 2,048 keys that merge left to right. A
-// warp takes 16 query rows of one sequence under one KV head through one segment:
+// The attention walk of docs/numerics.md, with the rounding and the order of the FMA class. Steps
+// are 64 keys at absolute multiples of 64, inside segments of 2,048 keys that are merged left to
+// right. One warp computes one segment for 16 query rows of one sequence under one KV head:
 //
 //   scores: [16 rows, 64 keys] = q · K^T, a sum over the head for each
 //   values: [16 rows, head_dim] = values * e^(old maximum - new) + weights · V, in order of keys
 //
-// One walk serves prefill, decode and cached prefixes: keys and values are always read from blocks.
+// The same walk is used for prefill, decode and cached prefixes: keys and values are always read
+// from blocks.
 
 #include <cstdint>
 
@@ -21,10 +22,11 @@ namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
 inline constexpr int kAttentionWarps = 4;
 inline constexpr int kAttentionThreads = 32 * kAttentionWarps;
-inline constexpr int kKeyTiles = kKeysPerStep / 8;       // products of 8 keys
-inline constexpr int kNarrowTiles = 8, kWideTiles = 16;  // of 8 elements of the values
+inline constexpr int kKeyTiles = kKeysPerStep / 8;  // products, of 8 keys each
+// Products, of 8 elements of the values each.
+inline constexpr int kNarrowTiles = 8, kWideTiles = 16;
 
-// A lane's two query rows: row group and row group + 8 of the tile.
+// The two query rows of a lane: rows group and group + 8 of the tile.
 template <typename T>
 struct QueryRows {
   __device__ __forceinline__ QueryRows(const AttentionArgs& a, const AttentionTile& tile,
@@ -48,14 +50,14 @@ struct QueryRows {
   }
 
   bool exists[2];
-  int keys[2];  // that the row sees: all before its own position, and that
+  int keys[2];  // number of keys that the row sees: those up to its own position
   const T* q[2];
   T* out[2];
-  int words;  // of a head
+  int words;  // words of a head
 };
 
-// The sums of a lane's two rows: e^max * sum, and e^max * values. values[t]: elements 8 t + 2 quad
-// and the next of the warp's part of the head, of both rows.
+// The sums of a lane's two rows: e^max * sum and e^max * values. values[t] has, for both rows,
+// elements 8 t + 2 quad and 8 t + 2 quad + 1 of the warp's part of the head.
 template <int kTiles>
 struct WalkState {
   float max[2] = {kMinusInfinity, kMinusInfinity};
@@ -63,12 +65,12 @@ struct WalkState {
   float values[kTiles][4] = {};
 };
 
-// The blocks of one step. Places are sums of one that depends on the lane and ones that the
-// compiler knows.
+// The blocks of one step. Each address is the sum of one that depends on the lane and of constants
+// that the compiler knows.
 template <typename T>
 struct StepBlocks {
   static constexpr int kPerWord = 4 / sizeof(T);
-  static constexpr int kKeyWords = kKvBlockTokens / kPerWord;  // of a block, along the keys
+  static constexpr int kKeyWords = kKvBlockTokens / kPerWord;  // of a block, along its keys
 
   __device__ __forceinline__ StepBlocks(const AttentionArgs& a, const int32_t* table, int step,
                                         int end)
@@ -83,14 +85,14 @@ struct StepBlocks {
     }
   }
 
-  // Word `word` of K, of key `column` of the product of keys [8 tile, 8 tile + 8) of the step.
+  // Word `word` of K for key 8 tile + column of the step.
   __device__ __forceinline__ uint32_t K(int tile, int word, int column) const {
     const int in_block = tile % (kKvBlockTokens / 8);
     return blocks[tile * 8 / kKvBlockTokens]
                  [(in_block / 2 * head_words + word) * 16 + in_block % 2 * 8 + column];
   }
-  // Word quad + `more` of the keys of product `product`, of element `column` of the head's product
-  // `tile` of 8 elements.
+  // Word quad + `more` of the keys that belong to `product`, for one element of V: element 8 tile +
+  // group of the head.
   __device__ __forceinline__ uint32_t V(int product, int more, int tile, const Lane& lane) const {
     const uint32_t* v = blocks[product * kMmaWords / kKeyWords] + kKvBlockTokens * head_words +
                         lane.quad * 16 + lane.group;
@@ -121,7 +123,7 @@ __device__ __forceinline__ void Scores(const StepBlocks<T>& blocks, const QueryR
   }
 }
 
-// Turns the scores of a step into weights, rounded to T, and moves the state to the new maximum.
+// Turns the scores of a step into weights, rounded to T, and rescales the state to the new maximum.
 template <typename T, int kTiles>
 __device__ __forceinline__ void Weigh(const AttentionArgs& a, const QueryRows<T>& rows, int step,
                                       const Lane& lane, float (&scores)[kKeyTiles][4],
@@ -141,7 +143,7 @@ __device__ __forceinline__ void Weigh(const AttentionArgs& a, const QueryRows<T>
       const float other = __shfl_xor_sync(kAllLanes, max, distance);
       max = other > max ? other : max;
     }
-    float lanes[2][2] = {};  // sums of the keys that are equal modulo 16
+    float lanes[2][2] = {};  // sums over keys that are equal modulo 16
 #pragma unroll
     for (int c = 0; c < 2 * kKeyTiles; ++c) {
       float& score = scores[c / 2][2 * i + c % 2];
@@ -169,7 +171,7 @@ __device__ __forceinline__ void Weigh(const AttentionArgs& a, const QueryRows<T>
   }
 }
 
-// The weights of 8 words of keys, from the products that they are sums of.
+// The lane's weights for 8 words of keys, as an operand of the product with V.
 __device__ __forceinline__ void WeightWords(const float (&weights)[kKeyTiles][4], int product,
                                             const Lane&, Bf16, uint32_t (&a)[4]) {
 #pragma unroll
@@ -178,8 +180,8 @@ __device__ __forceinline__ void WeightWords(const float (&weights)[kKeyTiles][4]
     a[i] = __float_as_uint(pair[0]) >> 16 | (__float_as_uint(pair[1]) & 0xffff0000u);
   }
 }
-// In f32 a lane has the weights of keys 2 quad and 2 quad + 1, and needs those of quad and quad
-// + 4.
+// In f32, a lane has the weights of keys 2 quad and 2 quad + 1, and needs those of keys quad and
+// quad + 4.
 __device__ __forceinline__ void WeightWords(const float (&weights)[kKeyTiles][4], int product,
                                             const Lane& lane, float, uint32_t (&a)[4]) {
 #pragma unroll
@@ -192,7 +194,8 @@ __device__ __forceinline__ void WeightWords(const float (&weights)[kKeyTiles][4]
   }
 }
 
-// The bits of a word of keys, from key `key` on, that lie before `end`: stale values are no zeros.
+// A mask of the keys before `end` in the word of keys that begins with `key`. It is needed because
+// stale values may not be zeros.
 __device__ __forceinline__ uint32_t MaskOfKeys(int key, int end, Bf16) {
   return key + 1 < end ? 0xffffffffu : key < end ? 0xffffu : 0u;
 }
@@ -225,7 +228,7 @@ __device__ __forceinline__ void AddValues(const AttentionArgs& a, const StepBloc
   }
 }
 
-// The place of a row's partial sums of a segment.
+// The address of a row's partial sums of a segment.
 __device__ __forceinline__ float* PartialOf(const AttentionArgs& a, int segment, int tile,
                                             int kv_head, int row) {
   const int64_t tile_index =
@@ -239,7 +242,7 @@ __device__ __forceinline__ void WriteRows(const AttentionArgs& a, const QueryRow
                                           const WalkState<kTiles>& state) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    if (rows.keys[i] <= segment * kKeysPerSegment) continue;  // nothing of it is in the segment
+    if (rows.keys[i] <= segment * kKeysPerSegment) continue;  // the row has no key in this segment
     float* partial = nullptr;
     if (a.num_segments > 1) {
       partial = PartialOf(a, segment, tile_index, static_cast<int>(blockIdx.y), lane.group + 8 * i);
@@ -255,14 +258,15 @@ __device__ __forceinline__ void WriteRows(const AttentionArgs& a, const QueryRow
       if (partial != nullptr) {
         partial[2 + d] = value;
       } else {
-        Round((value + 0.0f) * inverse, rows.out[i] + d);  // a zero has either sign up to here
+        Round((value + 0.0f) * inverse, rows.out[i] + d);  // up to here a zero may have either sign
       }
     }
   }
 }
 
-// Grid: tiles / kAttentionWarps, KV heads, segments x parts. A part is 8 kTiles elements of the
-// values: wider heads would need more registers than there are, so each part weighs the keys anew.
+// Grid: tiles / kAttentionWarps, KV heads, segments x parts. A part is 8 * kTiles elements of the
+// values. Wider heads would need more registers than there are; they have several parts, and each
+// part computes the weights of the keys again.
 template <typename T, int kTiles>
 __global__ void __launch_bounds__(kAttentionThreads, 1) AttentionKernel(AttentionArgs a) {
   const Lane lane;
@@ -278,7 +282,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1) AttentionKernel(Attentio
   const int last_token =
       last_row < tile.num_tokens * group_size ? last_row / group_size : tile.num_tokens - 1;
   const int begin = segment * kKeysPerSegment;
-  int end = tile.begin + last_token + 1;  // of the keys that any row sees in this segment
+  int end = tile.begin + last_token + 1;  // end of the keys that any row sees in this segment
   if (begin >= end) return;
   end = end < begin + kKeysPerSegment ? end : begin + kKeysPerSegment;
   const QueryRows<T> rows(a, tile, lane);
@@ -293,7 +297,8 @@ __global__ void __launch_bounds__(kAttentionThreads, 1) AttentionKernel(Attentio
   WriteRows(a, rows, tile_index, segment, part, lane, state);
 }
 
-// Merges the segments of each row, left to right. 16 lanes for each row of each tile and KV head.
+// Merges the segments of each row, left to right. 16 lanes compute each row of each tile and KV
+// head.
 template <typename T>
 __global__ void MergeSegmentsKernel(AttentionArgs a) {
   const RowOfThread at(static_cast<int64_t>(a.num_tiles) * a.num_kv_heads * kAttentionRows);

@@ -26,7 +26,7 @@ struct Sequence {
   int32_t begin, num_tokens;  // keys before `begin` are in the cache
 };
 
-// Sequences whose blocks lie anywhere in a memory that other requests left full of NaN.
+// Sequences whose blocks are at random places of a memory that other requests left full of NaN.
 class Attention {
  public:
   Attention(RandomValues& random, const Shape& shape, std::vector<Sequence> sequences)
@@ -34,7 +34,7 @@ class Attention {
     int32_t num_blocks = 3;
     for (const Sequence& s : sequences_) num_blocks += Blocks(s);
     layout_ = {shape.dtype, 1, num_blocks, shape.num_kv_heads, shape.head_dim};
-    // Zeros where K is padded; elsewhere they are overwritten or hidden.
+    // K's padding must be zeros. Everything else is overwritten or hidden.
     const bool padded = layout_.head_dim_padded() != shape.head_dim;
     memory_.resize(layout_.total_bytes(), std::byte{0xff});
     for (size_t at = 0; padded && at < memory_.size(); at += layout_.head_bytes()) {
@@ -47,7 +47,7 @@ class Attention {
     q_ = random.Floats(size_t(num_tokens_) * q_width(), shape.dtype, Range::kPlain);
   }
 
-  // Runs the kernels; returns [tokens, heads * head_dim].
+  // Runs the kernels. Returns [tokens, heads * head_dim].
   std::vector<float> Run(bool in_any_order) {
     const TypedArray q(q_, shape_.dtype);
     TypedArray out(std::vector<float>(q_.size(), 3.0f), shape_.dtype);
@@ -96,7 +96,7 @@ class Attention {
               {&q_[at], keys_[i][head / group].data(), values_[i][head / group].data(),
                sequences_[i].begin + t + 1, d, kScale, shape_.dtype},
               &expected[at]);
-          // The device's zeros are positive.
+          // The device writes only positive zeros.
           for (int32_t e = 0; e < d; ++e) expected[at + e] = expected[at + e] + 0.0f;
         }
       }
@@ -146,7 +146,7 @@ class Attention {
   const std::vector<Sequence> sequences_;
   KvLayout layout_;
   std::vector<std::byte> memory_;
-  std::vector<std::vector<std::vector<float>>> keys_, values_;  // by sequence, KV head
+  std::vector<std::vector<std::vector<float>>> keys_, values_;  // [sequence][KV head]
   std::vector<int32_t> tables_;
   std::vector<AttentionTile> tiles_;
   std::vector<float> q_;
@@ -163,7 +163,7 @@ constexpr Shape kShapes[] = {
 TEST(AttentionKernel, HasTheBitsOfTheFmaClass) {
   RandomValues random;
   for (const Shape& shape : kShapes) {
-    // A decode, a prompt, a chunk behind a cached prefix, a prompt that ends with a block.
+    // A decode, a prompt, a chunk after a cached prefix, and a prompt that ends with a block.
     Attention attention(random, shape,
                         {{random.Integer(0, 100), 1},
                          {0, random.Integer(1, 20)},

@@ -4,7 +4,8 @@
 
 namespace skein::cuda {
 
-// The kernel as cudaLaunchKernel takes it. Defined by device_kernels.cu, which only nvcc compiles.
+// The kernel as a pointer for cudaLaunchKernel. Defined by device_kernels.cu, which only nvcc
+// compiles.
 const void* DeviceKernel(KernelId id);
 
 }  // namespace skein::cuda

@@ -1,14 +1,15 @@
 #pragma once
 
-// The language of the kernels: CUDA C++, restricted to what an emulator on the host also has.
+// The language of the kernels: CUDA C++, restricted to words that an emulator on the host has, too.
 // nvcc compiles a kernel for GPUs, any other compiler compiles it for the Emulator. The words are
 // threadIdx.x, blockIdx, __syncthreads, __shfl_sync, __shfl_xor_sync and the functions below.
-// Blocks have one dimension; shared memory is one struct of plain values, by SharedMemory<T>().
+// Blocks have one dimension; shared memory is one struct of plain values, accessed by
+// SharedMemory<T>().
 //
-// Arithmetic is that of docs/numerics.md: no contraction (fmaf is explicit), denormals flushed,
-// divisions and roots rounded correctly. The flags of nvcc say so (cmake in the root).
+// Arithmetic is that of docs/numerics.md: no contraction (fmaf is explicit), denormals are flushed,
+// divisions and roots are rounded correctly. The flags of nvcc ensure this (cmake in the root).
 //
-// A program may hold both: the namespace keeps their symbols apart.
+// A program may contain the kernels of both compilers; the namespace keeps their symbols apart.
 
 #ifdef __CUDACC__
 

@@ -1,14 +1,14 @@
 #pragma once
 
-// out = a · w^T over the panels of a PackedWeight, whose words lie as the tensor cores read them. A
-// block computes a tile of rows and panels. Steps of 16 words (64 bytes of a row) pass through
-// shared memory, several ahead of their use:
+// out = a · w^T over the panels of a PackedWeight, whose words are in the order in which the tensor
+// cores read them. A block computes a tile of rows and panels. Steps of 16 words (64 bytes of a
+// row) go through shared memory, and are copied several steps ahead of their use:
 //
 //   step:    | s      | s + 1  | ...  | s + kStages - 1 |
 //            | in use | copies under way                |
 //
-// Every output is one sum over k in order, in one accumulator, whatever the tile. So the tile may
-// follow from the number of rows, and the bits do not.
+// Every output is one sum over k in order, in one accumulator, for every tile shape. So the number
+// of rows may decide the tile shape without changing the bits.
 
 #include <cstdint>
 
@@ -22,32 +22,35 @@ namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 inline constexpr int kPanelColumns = 16;
 inline constexpr int kStepWords = 16;
 
-// Each warp multiplies kMmaRows x 16 rows with kPanels panels; the block has kWarpsM x kWarpsN.
+// Each warp multiplies kMmaRows x 16 rows by kPanels panels; the block has kWarpsM x kWarpsN warps.
 template <int kWarpsM, int kWarpsN, int kMmaRows_, int kPanels_, int kStages_>
 struct GemmTile {
   static constexpr int kThreads = 32 * kWarpsM * kWarpsN;
   static constexpr int kMmaRows = kMmaRows_;
-  static constexpr int kPanels = kPanels_;  // even: a gated product has as many of gate as of up
+  // Even: a gated product takes half of them from gate and half from up.
+  static constexpr int kPanels = kPanels_;
   static constexpr int kStages = kStages_;
   static constexpr int kWarpRows = 16 * kMmaRows;
   static constexpr int kRows = kWarpsM * kWarpRows;
   static constexpr int kBlockPanels = kWarpsN * kPanels;
   static constexpr int kColumnWarps = kWarpsN;
-  // Four words more than a step, so that the lanes of a warp read from different banks.
+  // A row has four words more than a step, so that the lanes of a warp read from different banks.
   static constexpr int kRowWords = kStepWords + 4;
   struct Shared {
     uint32_t a[kStages][kRows][kRowWords];
     uint32_t b[kStages][kBlockPanels][kStepWords][kPanelColumns];
   };
 };
-using SmallTile = GemmTile<1, 1, 1, 2, 8>;  // 16 rows, 32 columns: a decode streams the weights
+// 16 rows, 32 columns: for decodes, which stream the weights.
+using SmallTile = GemmTile<1, 1, 1, 2, 8>;
 using LargeTile = GemmTile<4, 2, 2, 4, 3>;  // 128 rows, 128 columns
 
 // The panels of w that a block multiplies.
 template <class Tile, GemmOutput kOutput>
 struct BlockPanels {
   static constexpr bool kGated = kOutput == GemmOutput::kGated;
-  static constexpr int kOutputPanels = kGated ? Tile::kPanels / 2 : Tile::kPanels;  // of a warp
+  // Panels of the output for a warp.
+  static constexpr int kOutputPanels = kGated ? Tile::kPanels / 2 : Tile::kPanels;
 
   __device__ __forceinline__ explicit BlockPanels(const GemmArgs& gemm)
       : args(gemm), first(static_cast<int>(blockIdx.x) * Tile::kColumnWarps * kOutputPanels) {}
@@ -59,7 +62,7 @@ struct BlockPanels {
   __device__ __forceinline__ bool Exists(int output_panel) const {
     return output_panel * kPanelColumns < args.columns;
   }
-  // Its panel of w.
+  // The panel of w for an output panel; `i` tells gate from up.
   __device__ __forceinline__ int WeightPanel(int output_panel, int i) const {
     const int panel = args.panels != nullptr ? args.panels[output_panel] : output_panel;
     return panel + (i >= kOutputPanels ? args.up_panel : 0);
@@ -69,12 +72,12 @@ struct BlockPanels {
   int first;
 };
 
-// Starts the copies of one step.
+// Starts the copies of one step to shared memory.
 template <class Tile, GemmOutput kOutput>
 __device__ __forceinline__ void CopyStep(const GemmArgs& args,
                                          const BlockPanels<Tile, kOutput>& panels, int step,
                                          typename Tile::Shared& shared) {
-  constexpr int kChunks = kStepWords / 4;  // of 16 bytes
+  constexpr int kChunks = kStepWords / 4;  // chunks of 16 bytes in a step
   const int stage = step % Tile::kStages, word = step * kStepWords;
   const auto* a = static_cast<const uint32_t*>(args.a);
   const auto* w = static_cast<const uint32_t*>(args.w);
@@ -99,8 +102,8 @@ __device__ __forceinline__ void CopyStep(const GemmArgs& args,
   }
 }
 
-// The words of columns group and group + 8 of a panel, at row `word`. Lanes of the upper quads read
-// them in the other order: then no two lanes read from the same bank.
+// Reads the words of columns group and group + 8 of a panel, at row `word`. Lanes with quad >= 2
+// read them in reverse order, so that no two lanes read from the same bank.
 __device__ __forceinline__ void ReadColumns(const uint32_t (&row)[kPanelColumns], const Lane& lane,
                                             uint32_t* low, uint32_t* high) {
   const bool swapped = lane.quad >= 2;
@@ -152,7 +155,8 @@ __device__ __forceinline__ float Finish(const GemmArgs& args, int32_t sum, int64
   return args.bias == nullptr ? scaled : scaled + args.bias[column];
 }
 
-// One of the lane's outputs: its row, its column, that of w, and its sums (of the gate, of up).
+// Writes one of the lane's outputs: its row, its column in the output and in w, and its sums (of
+// gate and of up).
 template <GemmOutput kOutput, typename Out, typename Sum>
 __device__ __forceinline__ void WriteOutput(const GemmArgs& args, int64_t row, int column, int of_w,
                                             Sum gate, Sum up) {
@@ -168,7 +172,8 @@ __device__ __forceinline__ void WriteOutput(const GemmArgs& args, int64_t row, i
   }
 }
 
-// Grid: columns, rows. T: the type of the operands; Out: of a gated output, else f32.
+// Grid: columns, rows. T is the type of the operands; Out is the type of a gated output, otherwise
+// f32.
 template <class Tile, typename T, GemmOutput kOutput, typename Out>
 __global__ void __launch_bounds__(Tile::kThreads, 1) GemmKernel(GemmArgs args) {
   auto& shared = SharedMemory<typename Tile::Shared>();
@@ -184,7 +189,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) GemmKernel(GemmArgs args) {
   }
   for (int step = 0; step < num_steps; ++step) {
     WaitForCopies<Tile::kStages - 2>();
-    __syncthreads();  // the step has arrived, and the step before is no longer read
+    __syncthreads();  // this step has arrived, and the previous one is no longer read
     const int ahead = step + Tile::kStages - 1;
     if (ahead < num_steps) CopyStep(args, panels, ahead, shared);
     CommitCopies();

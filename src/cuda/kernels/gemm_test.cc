@@ -16,7 +16,7 @@ using testing::Range;
 using testing::SameBits;
 using testing::TypedArray;
 
-// A random product, as the device holds it.
+// A random product, with its operands in the device's form.
 struct Operands {
   Operands(RandomValues& random, DType compute_type, DType matrix_type, int32_t m, int32_t n,
            int32_t k)
@@ -57,7 +57,7 @@ struct Operands {
             .ldo = n + 3};
   }
 
-  // out = [out +] (a · w^T + bias), by the definition.
+  // Computes out = [out +] (a · w^T + bias) by the definition.
   void Expect(bool add, std::vector<float>* result) const {
     const auto gemm = [&](float* to) {
       matrix == DType::kInt8
@@ -93,7 +93,8 @@ constexpr Types kTypes[] = {{DType::kF32, DType::kF32},
                             {DType::kF32, DType::kInt8},
                             {DType::kBf16, DType::kInt8}};
 
-// Rows below and above kFewRows, so that both tiles run; widths that fill no tile.
+// The numbers of rows are below and above kFewRows, so that both tile shapes are used. The widths
+// do not fill whole tiles.
 TEST(Gemm, HasTheBitsOfTheFmaClass) {
   RandomValues random;
   for (const Types& types : kTypes) {

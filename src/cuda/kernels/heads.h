@@ -1,7 +1,7 @@
 #pragma once
 
-// Kernels that fill KV memory. The order in a block is that of the processor's KvLayout, so that
-// blocks can be exchanged: a word of 32 bits holds adjacent elements of K, or adjacent keys of V.
+// Kernels that fill KV memory. The order in a block is that of KvLayout on the CPU, so that blocks
+// can be exchanged: a word of 32 bits holds adjacent elements of K, or adjacent keys of V.
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
-// Head `head` of block `block`: K; V follows.
+// The address of K of head `head` in block `block`. V follows K.
 __device__ __forceinline__ uint8_t* HeadOfBlock(const KvPointers& kv, int32_t block, int head) {
   uint8_t* memory = kv.pool;
   if (block >= kv.num_pool_blocks) {
@@ -22,18 +22,19 @@ __device__ __forceinline__ uint8_t* HeadOfBlock(const KvPointers& kv, int32_t bl
   return memory + block * kv.block_bytes + head * kv.head_bytes;
 }
 
-// The index of element `d` of key `slot` in K: keys are the columns of panels, d lies along k.
+// The index of element `d` of key `slot` in K. As in a PackedWeight's panel, keys are the columns
+// and d runs along k.
 template <typename T>
 __device__ __forceinline__ int64_t IndexInK(int slot, int d, int head_dim_padded) {
   return PanelIndex<T>(slot, d, head_dim_padded * static_cast<int>(sizeof(T)) / 4);
 }
-// The same in V: elements are the columns, keys lie along k.
+// The index of element `d` of key `slot` in V. Elements are the columns, and keys run along k.
 template <typename T>
 __device__ __forceinline__ int64_t IndexInV(int slot, int d) {
   return PanelIndex<T>(d, slot, kKvBlockTokens * static_cast<int>(sizeof(T)) / 4);
 }
 
-// 16 lanes for each head of each token: those of q, of k, of v.
+// 16 lanes store each head of each token: the heads of q, of k and of v.
 template <typename T>
 __global__ void StoreHeadsKernel(StoreHeadsArgs a) {
   const int heads = a.num_heads + 2 * a.num_kv_heads;
@@ -56,7 +57,7 @@ __global__ void StoreHeadsKernel(StoreHeadsArgs a) {
   const float* cos = a.cos + static_cast<int64_t>(position) * half;
   const float* sin = a.sin + static_cast<int64_t>(position) * half;
   T* out = nullptr;
-  int64_t v = 0;  // where V begins
+  int64_t v = 0;  // offset of V
   int padded = 0;
   if (kv_head < 0) {
     out = static_cast<T*>(a.q) + token * a.ldq + head * a.head_dim;
@@ -77,7 +78,7 @@ __global__ void StoreHeadsKernel(StoreHeadsArgs a) {
                                     : IndexInK<T>(slot, i, padded)));
   }
   if (kv_head < 0 || is_v) return;
-  // The products read K up to its padded width.
+  // Products read K up to its padded width, so the padding must be zeros.
   for (int i = a.head_dim + at.lane; i < padded; i += kRowLanes) {
     Round(0.0f, out + IndexInK<T>(slot, i, padded));
   }
@@ -92,7 +93,7 @@ __global__ void CopySlotsKernel(CopySlotsArgs a) {
   const int head = static_cast<int>(blockIdx.y), padded = a.head_dim_padded;
   const T* from = reinterpret_cast<const T*>(HeadOfBlock(kv, copy.from, head));
   T* to = reinterpret_cast<T*>(HeadOfBlock(kv, copy.to, head));
-  const int v = kKvBlockTokens * padded;  // where V begins
+  const int v = kKvBlockTokens * padded;  // offset of V
   for (int i = static_cast<int>(threadIdx.x); i < copy.slots * padded; i += kRowThreads) {
     const int64_t in_k = IndexInK<T>(i / padded, i % padded, padded);
     const int64_t in_v = v + IndexInV<T>(i / padded, i % padded);

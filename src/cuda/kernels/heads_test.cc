@@ -37,7 +37,7 @@ constexpr Case kCases[] = {
     {DType::kF32, 5, 1, 20, 20, true},  {DType::kF32, 4, 2, 64, 32, false},
 };
 
-// The heads of one token by the definitions: normed, rotated, rounded.
+// The heads of one token by the definitions: normed, rotated and rounded.
 std::vector<float> Heads(const Case& c, std::vector<float> x, const std::vector<float>& q_norm,
                          const std::vector<float>& k_norm, const float* cos, const float* sin) {
   for (int32_t head = 0; head < c.num_heads + c.num_kv_heads; ++head) {
@@ -65,7 +65,7 @@ TEST(StoreHeads, HasTheProcessorsBitsInTheProcessorsOrder) {
     std::vector<int32_t> at, blocks;
     for (int32_t i = 0; i < num_tokens; ++i) {
       at.push_back(first + i + 64);
-      blocks.push_back(at.back() < 96 ? 2 : last_block);  // the latter belongs to the pass
+      blocks.push_back(at.back() < 96 ? 2 : last_block);  // last_block belongs to the pass
     }
     std::vector<std::byte> memory(layout.total_bytes(), std::byte{0x7e});
     std::vector<std::byte> expected_memory = memory;
@@ -98,7 +98,7 @@ TEST(StoreHeads, HasTheProcessorsBitsInTheProcessorsOrder) {
       for (int32_t head = 0; head < c.num_kv_heads; ++head) {
         std::byte* base = expected_memory.data() + layout.Offset(0, blocks[i], head);
         const int32_t slot = at[i] % kKvBlockTokens, k = c.num_heads + head;
-        // Zeros behind the head: the products read them.
+        // The padding of the head must be zeros, since products read it.
         std::vector<float> key(layout.head_dim_padded(), 0.0f);
         std::copy_n(&values[k * c.head_dim], c.head_dim, key.begin());
         KvLayout padded = layout;

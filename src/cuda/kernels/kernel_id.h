@@ -4,7 +4,7 @@
 
 namespace skein::cuda {
 
-// Every kernel in every type (kernel_table.h holds the functions).
+// Every kernel for every type (kernel_table.h has the functions).
 enum class KernelId : uint8_t {
   kEmbedF32,
   kEmbedBf16,
@@ -24,7 +24,7 @@ enum class KernelId : uint8_t {
   kAttentionBf16Head128,
   kMergeSegmentsF32,
   kMergeSegmentsBf16,
-  // Products: rows of a tile, type of the operands, output.
+  // Products; a name has the rows of a tile, the type of the operands and the output.
   kGemm16F32Store,
   kGemm16F32Add,
   kGemm16F32Gated,

@@ -1,7 +1,7 @@
 #pragma once
 
-// The functions of all kernels. Included by emulated_kernels.cc and device_kernels.cu, each of
-// which compiles every kernel for its side.
+// The functions of all kernels. Included by emulated_kernels.cc and device_kernels.cu; each of them
+// compiles every kernel for its side.
 
 #include <array>
 
@@ -14,7 +14,7 @@
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
-// The function of a kernel as an address, and a call of it for a thread of the host.
+// The function of a kernel as an address, and as a call for a thread of the emulator.
 struct KernelFunction {
   template <typename Args>
   KernelFunction& operator=(void (*kernel)(Args)) {

@@ -12,7 +12,7 @@ uint32_t CeilDiv(int64_t a, int64_t b) { return static_cast<uint32_t>((a + b - 1
 
 LaunchShape RowShape(int64_t rows) { return {{CeilDiv(rows, kRowsPerBlock)}, kRowThreads, 0}; }
 
-// The kernel of a type, of two that follow each other.
+// The kernel for a type. `f32` is the kernel for f32, and the next id is that for bf16.
 KernelId OfType(KernelId f32, DType dtype) {
   SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);
   return static_cast<KernelId>(static_cast<int>(f32) + (dtype == DType::kBf16 ? 1 : 0));

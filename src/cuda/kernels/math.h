@@ -1,7 +1,7 @@
 #pragma once
 
-// Functions of one value, of a row and of a tile that several kernels use. The bits are those of
-// docs/numerics.md, as on the processor.
+// Functions of one value, of a row and of a tile that several kernels use. They give the bits of
+// docs/numerics.md, as the CPU does.
 
 #include <cstdint>
 
@@ -11,7 +11,7 @@
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
 inline constexpr uint32_t kAllLanes = 0xffffffffu;
-inline constexpr int kRowLanes = 16;  // lanes of a sum along a row
+inline constexpr int kRowLanes = 16;  // lanes that compute a sum along a row
 inline constexpr float kMinusInfinity = -__builtin_inff();
 
 __device__ __forceinline__ float Widen(float x) { return x; }
@@ -52,8 +52,8 @@ __device__ __forceinline__ float Exp(float x) {
 
 __device__ __forceinline__ float Silu(float x) { return x / (1.0f + Exp(0.0f - x)); }
 
-// The sum over the 16 lanes of a row, in the order of SumOfLanes; every lane gets it. Both halves
-// of a warp take part.
+// The sum over the 16 lanes of a row, in the order of SumOfLanes. Every lane gets the sum. Both
+// halves of a warp must call this function.
 __device__ __forceinline__ float SumOfRowLanes(float lane) {
   for (int distance = kRowLanes / 2; distance > 0; distance /= 2) {
     lane = lane + __shfl_xor_sync(kAllLanes, lane, distance);

@@ -1,12 +1,13 @@
 #pragma once
 
-// Products of 16 rows and 8 columns over 8 words of 32 bits, one warp's work: the tensor cores' for
-// bf16 and int8, fused operations for f32. A lane has words quad and quad + 4 of rows group and
-// group + 8, and of column group, where group = lane / 4 and quad = lane % 4. Its sums are
+// Products of 16 rows and 8 columns over 8 words of 32 bits, computed by one warp: on the tensor
+// cores for bf16 and int8, by fused operations for f32. A lane has the words quad and quad + 4 of
+// the rows group and group + 8, and of the column group, where group = lane / 4 and quad = lane %
+// 4. Its sums are
 //
 //   c[0], c[1]: row group, columns 2 quad and 2 quad + 1;   c[2], c[3]: the same of row group + 8
 //
-// A sum continues over k in order, in one accumulator. (Layouts: PTX ISA, "Matrix fragments for
+// A sum goes over k in order, in one accumulator. (Layouts: PTX ISA, "Matrix fragments for
 // mma.m16n8k16", "mma.m16n8k32".)
 
 #include <cstdint>
@@ -46,7 +47,7 @@ struct Product<int8_t> {
   }
 };
 
-// The lanes pass each other their words.
+// For f32, lanes pass their words to each other.
 template <>
 struct Product<float> {
   using Sum = float;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Kernels that work row by row: 16 lanes of a warp take a row, and lane i its elements i, i + 16
-// and so on, which is the order of every sum along a row.
+// Kernels that work row by row. 16 lanes of a warp compute a row: lane i takes the elements i, i +
+// 16 and so on. This is also the order of every sum along a row.
 
 #include <cstdint>
 
@@ -22,17 +22,18 @@ struct RowOfThread {
 
   int lane;
   int64_t row;
-  bool exists;  // lanes without a row still take part in sums
+  bool exists;  // false: the lane has no row, but still takes part in sums
 };
 
-// The element (column of w, index along k) of a PackedWeight with `words` words in a row.
+// The index of the element (column of w, index along k) in a PackedWeight with `words` words per
+// row.
 template <typename T>
 __device__ __forceinline__ int64_t PanelIndex(int64_t column, int64_t k, int64_t words) {
   constexpr int kPerWord = 4 / sizeof(T);
   return ((column / 16 * words + k / kPerWord) * 16 + column % 16) * kPerWord + k % kPerWord;
 }
 
-// Grid: tokens. kPanels: the table is a PackedWeight, else rows.
+// Grid: tokens. kPanels: the table is a PackedWeight; otherwise it has plain rows.
 template <typename T, bool kPanels>
 __global__ void EmbedKernel(EmbedArgs a) {
   const int64_t row = blockIdx.x, token = a.tokens[row];
@@ -70,7 +71,7 @@ __global__ void QuantizeKernel(QuantizeArgs a) {
   const int end = at.exists ? a.width : 0;
   float largest = 0.0f;
   for (int i = at.lane; i < end; i += kRowLanes) {
-    // Infinity stands for a NaN, too.
+    // An infinity stands for a NaN, too.
     const uint32_t magnitude = __float_as_uint(Widen(x[i])) & 0x7fffffffu;
     const float value = __uint_as_float(magnitude < 0x7f800000u ? magnitude : 0x7f800000u);
     largest = value > largest ? value : largest;
