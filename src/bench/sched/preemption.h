@@ -48,9 +48,9 @@ struct PreemptionReport {
 int32_t NumPrefills(const PreemptionBenchOptions& options);
 
 // Stops and resumes long prefills through a runtime's executor. A thread raises the signal at
-// random times, a Poisson process over the prefill's time. A time at which the signal is raised
-// already waits for the same standstill and counts from itself on. So the mean is that of a random
-// time, however far apart the tickets' boundaries are. A step's end is a standstill, too.
+// random times, a Poisson process over the prefill's time. If the signal is still raised at the
+// next time, that time counts, too: it waits from then on for the same standstill. So the mean is
+// that of a random time, however far apart the standstills are. A step's end is a standstill, too.
 // `estimate` is called with the seconds that the benchmark takes, once they are known. kInternal if
 // a stopped prefill's answer differs in a bit from that of an undisturbed one. REQUIRES: the prompt
 // fits a step and the KV memory.

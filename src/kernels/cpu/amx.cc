@@ -25,7 +25,7 @@ constexpr int32_t kTileRows = 16;
 constexpr int32_t kTileRowBytes = 64;  // of a row of any tile: 32 bf16, 64 int8 or 16 sums
 constexpr int32_t kTileBytes = kTileRows * kTileRowBytes;
 
-// Up to so many rows the weights are streamed past the rows.
+// Calls with at most this number of rows use FewRows, which reads the weights once.
 constexpr int32_t kFewRows = 2 * kTileRows;
 constexpr int32_t kMaxRows = 256;  // rows of `a` that are in tile order at a time
 constexpr int32_t kMaxPairs = 16;  // pairs of panels whose sums are kept until the next strip

@@ -21,7 +21,7 @@ std::vector<std::string> SpellingsOfText(std::string_view text);
 std::array<std::vector<std::string>, 2> SpellingsOfYesNo(std::string_view instructions);
 
 // kInvalidArgument if an option's text is only white space, or if two texts are equal without white
-// space around them. The message begins after the name of the question's field.
+// space around them. The caller puts the name of the question's field before the message.
 Status CheckOptionTexts(const DecisionQuestion& question);
 
 }  // namespace skein

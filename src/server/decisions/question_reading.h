@@ -49,9 +49,9 @@ struct QuestionReads {
 class QuestionReading {
  public:
   virtual ~QuestionReading() = default;
-  // kInvalidArgument for a question that this reading cannot put to the model; the message begins
-  // after the name of the question's field. kUnsupported, with the param, if the model lacks a
-  // feature.
+  // kInvalidArgument for a question that this reading cannot put to the model; the caller puts the
+  // name of the question's field before the message. kUnsupported, with the param, if the model
+  // lacks a feature.
   virtual Result<QuestionReads> Plan(const AskedQuestion& asked) const = 0;
 };
 

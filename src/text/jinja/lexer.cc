@@ -12,8 +12,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool IsNameChar(char c) { return IsNameStart(c) || IsDigit(c); }
 
-// Turns line ends into
-// and drops one line end at the very end.
+// Turns every line end into \n and drops one line end at the very end.
 std::string NormalizeNewlines(std::string_view source) {
   std::string out;
   out.reserve(source.size());

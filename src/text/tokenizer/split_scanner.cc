@@ -69,8 +69,7 @@ constexpr SplitScanner::LeadTable SplitScanner::kGpt2Lead = [] {
   return table;
 }();
 
-// [^\r
-// \p{L}\p{N}], except for the apostrophe, since a contraction takes precedence.
+// [^\r\n\p{L}\p{N}], except for the apostrophe, since a contraction takes precedence.
 constexpr SplitScanner::LeadTable SplitScanner::kCaselessLead = [] {
   LeadTable table{};
   for (int c = 0; c < 0x80; ++c) {
@@ -135,8 +134,7 @@ size_t SplitScanner::CaselessEnd(const CharClasses& classes, std::string_view te
   if (const size_t end = SkipWhile(text, symbols, is_symbol); end != symbols) {
     return SkipWhile(text, end, is_newline);
   }
-  // \s*[\r
-  // ]+ matches up to the last line break in the run of spaces.
+  // \s*[\r\n]+ matches up to the last line break in the run of spaces.
   const size_t end = SkipWhile(text, begin, [&](uint32_t x) { return classes.IsSpace(x); });
   for (size_t i = end; i > begin; --i) {
     if (is_newline(static_cast<unsigned char>(text[i - 1]))) return i;

@@ -39,8 +39,8 @@ class LayaEncoder {
   Result<std::vector<TokenId>> State(std::string_view text) const;
 
   // The sequence of a question. A state that does not fit is cut at its end or, with `keep_end`, at
-  // its beginning. kInvalidArgument if not all markers fit into max_len; the message begins after
-  // the field's name.
+  // its beginning. kInvalidArgument if not all markers fit into max_len; the caller puts the
+  // field's name before the message.
   Result<HeadSequence> Sequence(const DecisionQuestion& question, std::span<const TokenId> state,
                                 bool keep_end) const;
 

@@ -39,7 +39,7 @@ class SysoneEncoder {
   Result<std::vector<TokenId>> State(std::string_view text) const;
 
   // The sequence of a question. kInvalidArgument if the question alone does not fit into max_len;
-  // the message begins after the field's name.
+  // the caller puts the field's name before the message.
   Result<HeadSequence> Sequence(const DecisionQuestion& question,
                                 std::span<const TokenId> state) const;
 
