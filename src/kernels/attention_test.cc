@@ -118,7 +118,6 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
   PagedMemory Memory(DType dtype, int32_t head_dim, int32_t num_keys) {
     // All classes but FMA multiply invisible values by zero. Therefore KV blocks are zeroed when
     // they are assigned.
-    // assigned.
     const bool fma = NumericClassOf(GetParam(), dtype) == NumericClass::kFma;
     return {random_, dtype, head_dim, num_keys / kKvBlockTokens + 4, fma ? kNaN : 0.0f};
   }
@@ -453,7 +452,6 @@ TEST(AttentionReferenceTest, IsSoftmaxAttention) {
 
 // The matrix unit's code is tested on every machine that has the vector instructions around it:
 // without the unit, the unit is emulated.
-// vector instructions around it.
 std::vector<Isa> IsasHereOrEmulated() {
   std::vector<Isa> isas = testing::IsasHere();
   if (!CpuHas(Isa::kAmx) && CpuHas(Isa::kAvx512) && __builtin_cpu_supports("avx512bf16")) {

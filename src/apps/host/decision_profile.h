@@ -26,8 +26,8 @@ struct DecisionProfileSource {
 // The first of these profiles that exists, with the changes that the options ask for:
 //   MODEL_DIR/skein.decisions.json
 //   the user's own, UserDecisionProfile(model_name)
-// letters with config.json's `decision_temperature`, of a model trained on docs/decisions.md
-// UsualDecisionProfile
+//   letters with config.json's `decision_temperature`, of a model trained on docs/decisions.md
+//   UsualDecisionProfile
 // kInvalidArgument names the file and the member.
 Result<DecisionProfile> LoadDecisionProfile(const DecisionProfileSource& source);
 

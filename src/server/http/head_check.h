@@ -13,7 +13,7 @@ namespace skein {
 //   bare CR, bare LF and NUL, folded lines, space before the colon, names that are no tokens
 //   a Transfer-Encoding other than one single "chunked", in HTTP/1.0, or beside a Content-Length
 //   a Content-Length that is not one single number
-// HTTP/1.1 without exactly one Host, and a Host that is no valid host
+//   HTTP/1.1 without exactly one Host, and a Host that is no valid host
 //
 // `head` ends with the empty line. The error kInvalidArgument says what was wrong.
 Status CheckHead(std::string_view head);

@@ -26,7 +26,7 @@ std::vector<ToolCall> WholeCalls(const std::vector<ToolCallDelta>& deltas);
 
 // Reads one tool call, a JSON object with a name and with arguments, as its characters arrive:
 //
-// {"name": "add", "arguments": {"a": 1}}      "parameters" may replace "arguments"
+//   {"name": "add", "arguments": {"a": 1}}      "parameters" may replace "arguments"
 //
 // If the name comes before the arguments, the arguments are passed on while they arrive. One
 // thread.
