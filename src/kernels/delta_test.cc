@@ -1,4 +1,4 @@
-// The operations of linear layers against their definitions, bit for bit.
+// Compares the operations of linear layers with their definitions, bit for bit.
 
 #include <gtest/gtest.h>
 

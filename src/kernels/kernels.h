@@ -54,7 +54,7 @@ struct GemmCall {
   int32_t n_begin = 0;          // multiple of kPanelCols
   int32_t n_end = 0;            // multiple of kPanelCols, or w->n()
   const float* bias = nullptr;  // [w->n()] or null; added to the finished sum
-  bool add_to_out = false;      // residual: out = out + (sum + bias), else out = sum + bias; f32
+  bool add_to_out = false;  // if set: out = out + (sum + bias), in f32; otherwise out = sum + bias
   // If positive, the product is gated; a multiple of kPanelCols. Then out[m, n] = activation(gate)
   // * up, where gate is sum + bias of column n, and up is sum + bias of column n + up_begin. Needs
   // n_end <= up_begin and no add_to_out.
@@ -105,7 +105,7 @@ inline int32_t KeysPerStep(Isa isa, DType dtype) {
 // it would have alone.
 struct AttentionCall {
   std::span<const AttentionRow> rows;
-  const std::byte* kv = nullptr;  // layer and KV head's part of block 0; see KvLayout
+  const std::byte* kv = nullptr;  // the part of block 0 of one layer and KV head; see KvLayout
   // The KV head's part of the block with the id layout->num_blocks. This block and those with
   // larger ids belong to the caller. Null if there are none.
   const std::byte* own_kv = nullptr;

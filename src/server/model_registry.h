@@ -27,7 +27,7 @@ struct GenerationDefaults {
   float top_p = 1.0f;
   int32_t top_k = 0;
   float repetition_penalty = 1.0f;
-  std::vector<TokenId> eos_token_ids;  // these end a generation unless ignore_eos
+  std::vector<TokenId> eos_token_ids;  // they end a generation unless the request sets ignore_eos
 };
 
 // The memory for each model's cached answers to questions about inputs without content.
@@ -56,7 +56,7 @@ struct ModelEntry {
   std::string decision_adapter;  // the name of the entry that answers decisions; empty: this one
   int32_t max_model_len = 0;
   int64_t max_kv_tokens =
-      0;  // the tokens of a continued sequence that the cache holds; 0: any number
+      0;  // the most tokens of a decoding sequence that the cache can hold; 0: no limit
   ModelTraits traits;
   int64_t created_s = 0;  // Unix time
   // The cached baselines of decisions by this model. Copies of the entry share them.

@@ -54,7 +54,7 @@ struct ServerConfig {
   size_t max_stream_queue_bytes = 1 << 20;     // unsent bytes of a stream; with more it is aborted
   int64_t header_timeout_us = 30'000'000;      // from the first byte to the end of the head
   int64_t body_timeout_us = 120'000'000;       // from the end of the head to the end of the body
-  int64_t idle_timeout_us = 75'000'000;        // keep-alive without a request
+  int64_t idle_timeout_us = 75'000'000;        // a kept connection without a request
   int64_t write_timeout_us = 60'000'000;       // a peer that accepts no byte for this long is gone
   int64_t tls_handshake_timeout_us = 10'000'000;
 };

@@ -12,7 +12,7 @@ namespace skein {
 // A model's own Jinja chat template, parsed once. Immutable; Render may run on any thread.
 class ChatTemplate {
  public:
-  using Json = nlohmann::ordered_json;  // member order reaches the tool descriptions
+  using Json = nlohmann::ordered_json;  // keeps the order of members, which tool descriptions show
 
   // Parses a template. text/jinja/parser.h lists the supported part of Jinja; an error names any
   // other construct (kUnsupported).

@@ -51,7 +51,7 @@ struct ModelHostOptions {
   HandoverOptions handover;
   std::string record;                     // file for the scheduler's events
   SchedulerObserver* observer = nullptr;  // a further observer of these events; outlives the host
-  bool trace = false;                     // one line per scheduler iteration on stderr
+  bool trace = false;                     // write a line per scheduling round to stderr
   int32_t threads = 0;
   bool pin_threads = false;
   int32_t max_model_len = 0;
@@ -60,7 +60,7 @@ struct ModelHostOptions {
   int32_t max_queued_requests = 4096;
   double max_wait_s = 0;  // EngineConfig::max_wait_us; the server has another default
   int32_t max_logprobs = 20;
-  std::string kv_cache_memory;  // "2GiB", "512MiB", bytes; empty: choose
+  std::string kv_cache_memory;  // such as "2GiB", or a number of bytes; empty: choose
   std::string kv_cache_file;    // a file of that size for the KV cache; empty: in memory
   KvStorage kv_storage = KvStorage::kPaged;
   std::string memory;  // limit for everything except the weights; empty: no limit

@@ -31,7 +31,7 @@ struct KernelBenchOptions {
   std::vector<int32_t> rows = {1, 4, 16, 128, 512, 2048};
   DType dtype = DType::kBf16;  // of the weights: kBf16 or kInt8
   int num_samples =
-      7;            // of each figure, in turn with the limits and the peer; medians are reported
+      7;  // samples of each figure, alternating with the limits and oneDNN; medians are reported
   int threads = 0;  // 0: one per processor
   // The copies of the weights have at least this size together.
   size_t weight_bytes = size_t{256} << 20;

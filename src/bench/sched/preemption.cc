@@ -79,7 +79,7 @@ class Signaller {
   std::thread thread_;
 };
 
-constexpr int32_t kWarmUpTokens = 2048;  // of the prompt, at most
+constexpr int32_t kWarmUpTokens = 2048;  // of the warm-up's prompt, at most
 
 int32_t PrefillsOf(int32_t count, const PreemptionBenchOptions& options) {
   return (count + options.per_prefill - 1) / options.per_prefill;

@@ -93,7 +93,7 @@ struct EngineFigures {
 struct LoadReport {
   double duration_s = 0;
   LoadFigures total;
-  std::vector<LoadFigures> classes;  // in order of name; empty where the load has none
+  std::vector<LoadFigures> classes;  // in order of name; empty if the requests have no classes
   // Messages with their counts, most frequent first.
   std::vector<std::pair<std::string, int64_t>> errors;
   std::optional<EngineFigures> engine;

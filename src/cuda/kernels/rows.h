@@ -71,7 +71,7 @@ __global__ void QuantizeKernel(QuantizeArgs a) {
   const int end = at.exists ? a.width : 0;
   float largest = 0.0f;
   for (int i = at.lane; i < end; i += kRowLanes) {
-    // An infinity stands for a NaN, too.
+    // A NaN counts as an infinity here.
     const uint32_t magnitude = __float_as_uint(Widen(x[i])) & 0x7fffffffu;
     const float value = __uint_as_float(magnitude < 0x7f800000u ? magnitude : 0x7f800000u);
     largest = value > largest ? value : largest;

@@ -27,7 +27,7 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 constexpr char kBatchPrefix[] = "batch_";
 constexpr size_t kMetadataMax = 16;
-constexpr std::chrono::milliseconds kLivePoll(20);     // while clients are served
+constexpr std::chrono::milliseconds kLivePoll(20);     // between checks while clients are served
 constexpr std::chrono::milliseconds kRetryDelay(500);  // after the server had no room for a request
 
 // The marks in the names of a batch's two files of results.

@@ -142,7 +142,7 @@ TEST_F(ReadingsTest, PermutedAnswersDoNotDependOnTheOrderOfTheExamples) {
         Decide(kMood, R"("reading": "words+permuted", "prompt": "cue", "spellings": "exact",
                          "examples": [)" +
                           examples + "]");
-    EXPECT_EQ(engine_.last_group().size(), 4u);  // two orders of options, two of examples
+    EXPECT_EQ(engine_.last_group().size(), 4u);  // two orders of options times two of examples
     return json["answers"][0]["probabilities"].dump();
   };
   const std::string sun = R"({"input": "Sun!", "answers": ["glad"]})";

@@ -19,7 +19,7 @@ struct TextOptions {
   StopPatterns stop;
   std::vector<TokenId> stop_token_ids;  // set by the client; reported as stop_reason
   std::vector<TokenId> eos_token_ids;   // of the model; they end the text without a stop_reason
-  bool include_stop_str = false;  // the text includes a stop string, and the text of a stop token
+  bool include_stop_str = false;  // the text includes the stop string, or the stop token's text
   bool skip_special_tokens = true;
   int32_t min_tokens = 0;  // no stop string may end within this many tokens
 };
@@ -35,7 +35,7 @@ struct ChoiceDelta {
   std::vector<OutputToken> tokens;  // may be ahead of the text
   std::optional<FinishReason> finish;
   StopReason stop_reason;
-  Status status;  // not ok exactly with FinishReason::kError
+  Status status;  // not ok if and only if `finish` is kError
   // The engine still runs: the caller ends it with Engine::CancelSample.
   bool stopped_by_string = false;
 };

@@ -41,7 +41,7 @@ class StreamOf final : public ByteStream {
   }
   void ShutdownSend() override {
     // No close_notify is sent: HTTP's framing marks the end of an answer, and asio's shutdown would
-    // wait for the peer's.
+    // wait for the peer's close_notify.
     error_code ignored;
     SocketOf(stream_).shutdown(Socket::shutdown_send, ignored);
   }

@@ -202,7 +202,7 @@ Value GetSlice(const Value& value, const Value& start, const Value& stop, const 
     state->Fail("'" + std::string(value.TypeName()) + "' object cannot be sliced");
   }
   if (!state->ok()) return {};
-  std::vector<size_t> offsets;  // where each character begins, and the end
+  std::vector<size_t> offsets;  // the offset of each character, and the end
   if (is_text) {
     if (!state->Charge(value.string().size() * sizeof(size_t))) return {};
     for (size_t pos = 0; pos < value.string().size(); NextCodePoint(value.string(), &pos)) {

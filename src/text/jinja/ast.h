@@ -17,7 +17,7 @@ enum class ExprKind {
   kDict,         // operands: key, value, key, value, ...
   kAttribute,    // operands[0].name
   kItem,         // operands[0][operands[1]]
-  kSlice,        // operands[0][operands[1]:operands[2]:operands[3]]; null where left out
+  kSlice,        // operands[0][operands[1]:operands[2]:operands[3]]; null if left out
   kCall,         // operands[0](operands[1], ..., keywords)
   kFilter,       // operands[0] | name(operands[1], ..., keywords); operands[0] is null for the text
                  // of a block
@@ -29,7 +29,7 @@ enum class ExprKind {
   kAnd,          // operands[0] and operands[1]
   kOr,           // operands[0] or operands[1]
   kCompare,      // operands[0] comparators[0] operands[1] comparators[1] operands[2] ...
-  kConditional,  // operands[1] if operands[0] else operands[2]; the latter null where left out
+  kConditional,  // operands[1] if operands[0] else operands[2]; null if there is no else
 };
 
 // An expression. The comment at its kind names the members in use.
@@ -60,7 +60,7 @@ enum class StmtKind {
   kSet,       // target = value
   kSetBlock,  // target = body, through `value` (a chain of filters) if it is not null
   kFilter,    // body through `value`
-  kScope,     // body with names of its own ({% generation %})
+  kScope,     // body in a scope of its own ({% generation %})
   kMacro,     // text(parameters): body
   kBreak,
   kContinue,

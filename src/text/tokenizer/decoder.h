@@ -20,7 +20,7 @@ class Decoder {
   struct Fuse {};          // all tokens become one
   struct Strip {
     std::string content;  // one character
-    size_t start;         // the most of them that are removed at the start
+    size_t start;         // at most this many are removed at the start
   };
   struct Metaspace {
     std::string replacement;
