@@ -79,7 +79,7 @@ class KvEventPublisher final : public SchedulerObserver, private BlockListener {
   std::unique_ptr<Context> context_;  // declared before the sockets, since it must outlive them
   std::unique_ptr<Socket> socket_, replay_;
   std::string endpoint_, replay_endpoint_;
-  uint64_t sequence_ = 0;                                  // of the next message; used by thread_
+  uint64_t sequence_ = 0;  // number of the next message; used by thread_
   std::deque<std::pair<uint64_t, std::string>> messages_;  // the latest messages; used by thread_
 
   std::mutex mutex_;

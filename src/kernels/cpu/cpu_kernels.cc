@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// The choice does not depend on AMX: tests emulate the matrix unit on machines without VNNI, too.
+// VNNI is checked even for kAmx: tests emulate the matrix unit on machines without VNNI, too.
 auto BlocksOf512() { return CpuHasVnni() ? Avx512VnniGemmBlocks : Avx2Ops().gemm_blocks; }
 
 CpuOps OpsOf(Isa isa) {

@@ -344,7 +344,7 @@ struct Form {
   std::vector<std::optional<double>> min_confidence;  // [questions]
   bool diagnostics = false;
   std::optional<HeadUsage> head_usage;  // of a decision model
-  std::string request_id = {};          // empty: the answer names none
+  std::string request_id = {};          // empty: the answer has none
 };
 
 // Refuses inputs other than text, which the model would have to see or hear.

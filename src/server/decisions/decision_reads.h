@@ -85,7 +85,7 @@ struct DecisionPlan {
   std::vector<bool> charged;  // [requests.size()]: counted in the usage
   // Makes the answers [task.questions.size()] from the outputs of `requests`.
   std::function<std::vector<MethodAnswer>(const ReadResults& results)> answers;
-  std::optional<HeadUsage> head_usage;  // of a decision model
+  std::optional<HeadUsage> head_usage;  // only for decision models
 };
 
 // Makes the requests that read the answers of `task`. Errors name the question's field.

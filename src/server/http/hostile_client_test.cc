@@ -142,7 +142,7 @@ TEST_F(HostileClientTest, HealthAndMetricsHaveAReserve) {
   }
   EXPECT_EQ(Post("/tokenize", R"({"prompt": "abc"})").status, 503);
   {
-    std::vector<std::unique_ptr<Client>> silent;  // more than the reserve holds, too
+    std::vector<std::unique_ptr<Client>> silent;  // more than the reserve can hold
     for (int i = 0; i < kReserveConnections; ++i) {
       silent.push_back(std::make_unique<Client>(port_));
     }
