@@ -109,6 +109,28 @@ bool HasInt8Rows(const ModelWeights& weights) {
   return weights.matrix_dtype == DType::kInt8 || weights.matrix_dtype == DType::kBlocks;
 }
 
+// The largest step, and the bytes of the steps that keep their state at a time.
+struct StepFit {
+  ForwardLimits limits;
+  int64_t bytes = 0;
+};
+
+// Shortens options->long_prompt_tokens until the steps take at most half of the free memory.
+StepFit FitStep(const ModelWeights& weights, int32_t lora_rank, int32_t max_model_len,
+                CpuRuntimeOptions* options) {
+  const int64_t free_bytes = FreeMemoryBytes();  // 0: unknown
+  const StepStates states = StatesOf(options->num_steps, options->max_num_seqs);
+  options->long_prompt_tokens = std::min(options->long_prompt_tokens, max_model_len);
+  for (;; options->long_prompt_tokens /= 2) {
+    StepFit fit;
+    fit.limits =
+        LimitsFor(*options, weights.config, HasInt8Rows(weights), lora_rank, max_model_len);
+    fit.bytes = TemporaryBytes(weights.config, weights.dtype, fit.limits, max_model_len, states);
+    const bool fits = free_bytes == 0 || fit.bytes <= free_bytes / 2;
+    if (fits || options->long_prompt_tokens == 0) return fit;
+  }
+}
+
 // The number of KV blocks, and the longest sequence.
 struct KvPlan {
   int32_t num_blocks = 0;
@@ -396,24 +418,11 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
     SKEIN_ASSIGN_OR_RETURN(plan, PlanKv(options, config, block_bytes));
   }
   CpuRuntimeOptions fitted = options;
-  fitted.long_prompt_tokens = std::min(options.long_prompt_tokens, plan.max_model_len);
-  ForwardLimits limits;
-  int64_t step_bytes = 0;
-  const auto set_limits = [&] {
-    limits =
-        LimitsFor(fitted, config, HasInt8Rows(weights), WidestRank(adapters), plan.max_model_len);
-    step_bytes = TemporaryBytes(config, dtype, limits, plan.max_model_len,
-                                StatesOf(options.num_steps, options.max_num_seqs));
-  };
-  for (set_limits();
-       fitted.long_prompt_tokens > 0 && FreeMemoryBytes() > 0 && step_bytes > FreeMemoryBytes() / 2;
-       set_limits()) {
-    fitted.long_prompt_tokens /= 2;
-  }
+  const StepFit fit = FitStep(weights, WidestRank(adapters), plan.max_model_len, &fitted);
   const bool by_length = options.retention != Retention::kAll;
   SKEIN_RETURN_IF_ERROR(CheckMemory(by_length ? "max_model_len" : "max_num_batched_tokens",
                                     by_length ? plan.max_model_len : options.max_num_batched_tokens,
-                                    step_bytes));
+                                    fit.bytes));
   const size_t kv_bytes = static_cast<size_t>(plan.num_blocks) * block_bytes;
   AlignedBuffer kv_buffer;
   if (options.kv_cache_file.empty()) {
@@ -424,8 +433,8 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
     kv_buffer = std::move(*in_file);
   }
   return std::unique_ptr<CpuRuntime>(std::make_unique<CpuRuntimeImpl>(
-      std::move(team), std::move(kernels), std::move(weights), std::move(adapters), plan, limits,
-      std::move(kv_buffer), fitted));
+      std::move(team), std::move(kernels), std::move(weights), std::move(adapters), plan,
+      fit.limits, std::move(kv_buffer), fitted));
 }
 
 }  // namespace skein

@@ -52,6 +52,20 @@ TEST(MakeSchedulerConfig, ChunksAreTheTokensOfAStep) {
   EXPECT_EQ(MakeSchedulerConfig(config).status().param(), "chunk_tokens");
 }
 
+TEST(MakeSchedulerConfig, AWholePromptTakesTheBudgetOrTheLongPromptsTokens) {
+  EngineConfig config = SmallConfig("prelude");
+  config.reads_whole_prompts = true;
+  config.scheduler.max_num_batched_tokens = 100;
+  const int32_t without = MakeSchedulerConfig(config)->max_whole_prompt_len;
+  EXPECT_EQ(without, config.scheduler.max_num_batched_tokens - config.scheduler.max_num_seqs);
+  config.long_prompt_tokens = without + 9;
+  EXPECT_EQ(MakeSchedulerConfig(config)->max_whole_prompt_len, without + 9);
+  config.long_prompt_tokens = without - 9;
+  EXPECT_EQ(MakeSchedulerConfig(config)->max_whole_prompt_len, without);
+  config.long_prompt_tokens = 1 << 20;
+  EXPECT_EQ(MakeSchedulerConfig(config)->max_whole_prompt_len, config.scheduler.max_model_len);
+}
+
 TEST(MakeSchedulerConfig, MakingItAgainChangesNothing) {
   for (const Preset& preset : kPresets) {
     EngineConfig config = SmallConfig(preset.name);

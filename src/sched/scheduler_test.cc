@@ -564,24 +564,6 @@ TEST(Scheduler, WholePromptsAreNotCutAndTakeNothingFromTheCache) {
       "prompt");
 }
 
-TEST(Scheduler, ALongWholePromptHasAStepOfItsOwn) {
-  EngineConfig config = SmallConfig();
-  config.embeds = config.reads_whole_prompts = true;
-  config.long_prompt_tokens = 200;
-  const SchedulerConfig scheduler_config = MakeSchedulerConfig(config).value();
-  EXPECT_EQ(scheduler_config.max_whole_prompt_len, 200);
-  EXPECT_TRUE(Scheduler::CheckFits(scheduler_config, MakeRead(200, EmbedSpec{})).ok());
-  EXPECT_EQ(Scheduler::CheckFits(scheduler_config, MakeRead(201, EmbedSpec{})).param(), "prompt");
-  Driver driver(config);
-  driver.scheduler.Arrive(0, MakeRead(40, EmbedSpec{}), 0);
-  driver.scheduler.Arrive(1, MakeRead(200, EmbedSpec{}), 0);
-  driver.scheduler.Arrive(2, MakeRead(40, EmbedSpec{}), 0);
-  EXPECT_EQ(driver.RunAll(), 3);
-  EXPECT_THAT(driver.Lines(), ElementsAre("iteration 0: prefill R0[0,40)",
-                                          "iteration 1: prefill R1[0,200)",
-                                          "iteration 2: prefill R2[0,40)"));
-}
-
 TEST(Scheduler, RefusesWhatCanNeverFit) {
   EngineConfig config = SmallConfig();
   config.scheduler.num_kv_blocks = 4;

@@ -80,6 +80,27 @@ TEST(StepBuilder, WithoutChunksAPromptThatFollowsIsNotSplit) {
   EXPECT_THAT(Rows(parts.step.prefills), ElementsAre(Pair(first, 100)));
 }
 
+TEST(StepBuilder, AWholePromptBeyondTheBudgetHasAStepWithoutOtherPrompts) {
+  SchedulerConfig config = PartsConfig();
+  config.max_whole_prompt_len = 300;
+  const auto text_of = [](int32_t num_tokens, TokenId content) {
+    Request request = PromptOf(num_tokens, 0, content);
+    request.output = EmbedSpec{};
+    return request;
+  };
+  SchedulerParts behind(config);
+  Sequence* first = behind.Arrive(text_of(50, 1));
+  behind.Arrive(text_of(300, 2));
+  behind.BeginRound();
+  behind.builder.AddPrompts();
+  EXPECT_THAT(Rows(behind.step.prefills), ElementsAre(Pair(first, 50)));
+  SchedulerParts alone(config);
+  Sequence* only = alone.Arrive(text_of(300, 2));
+  alone.BeginRound();
+  alone.builder.AddPrompts();
+  EXPECT_THAT(Rows(alone.step.prefills), ElementsAre(Pair(only, 300)));
+}
+
 Request DecisionOf(int32_t num_tokens, int32_t first_read, TokenId content) {
   Request request = PromptOf(num_tokens, 0, content);
   request.output = DecideSpec{.markers = {first_read}, .summary = num_tokens - 1};
