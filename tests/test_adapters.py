@@ -5,39 +5,10 @@ import re
 import subprocess
 
 import httpx
-import numpy
 import pytest
 
-from safetensors_file import write_safetensors
+from peft_adapter import write_adapter
 from skein_server import SKEIN_BIN, SkeinServer
-
-RANK = 4
-
-
-def write_adapter(folder, config, seed, modules):
-    """A random adapter, as PEFT lays it out, for a Llama of that config.json."""
-    random = numpy.random.default_rng(seed)
-    hidden, heads = config["hidden_size"], config["num_attention_heads"]
-    head_dim = config.get("head_dim") or hidden // heads
-    shapes = {"self_attn.q_proj": (heads * head_dim, hidden),
-              "self_attn.v_proj": (config["num_key_value_heads"] * head_dim, hidden),
-              "self_attn.o_proj": (hidden, heads * head_dim),
-              "mlp.up_proj": (config["intermediate_size"], hidden),
-              "mlp.down_proj": (hidden, config["intermediate_size"])}
-    tensors = {}
-    for layer in range(config["num_hidden_layers"]):
-        for module in modules:
-            rows, columns = shapes[module]
-            name = f"base_model.model.model.layers.{layer}.{module}"
-            tensors[f"{name}.lora_A.weight"] = random.normal(0, 0.2, (RANK, columns))
-            tensors[f"{name}.lora_B.weight"] = random.normal(0, 0.2, (rows, RANK))
-    folder.mkdir()
-    write_safetensors(folder / "adapter_model.safetensors", tensors)
-    (folder / "adapter_config.json").write_text(json.dumps(
-        {"peft_type": "LORA", "r": RANK, "lora_alpha": 8, "bias": "none",
-         "target_modules": [m.split(".")[1] for m in modules]}))
-    return folder
-
 
 @pytest.fixture(scope="module")
 def adapters(stories, tmp_path_factory):
@@ -105,3 +76,58 @@ def test_adapters_with_requests_are_told(stories, adapters):
             assert told()["running_lora_adapters"] == "two"
     with SkeinServer(stories) as server:
         assert not [name for name in server.metrics() if name.startswith("vllm:lora_requests_info")]
+
+
+CHAT = [{"role": "user", "content": "Tell me about the dog."}]
+TWO_DOCUMENTS = ["The dog ran to the park.", "It is raining."]
+BRIEF = {"stream": False, "options": {"num_predict": 8, "temperature": 0}}
+LABELLED = {"questions": {"late": {"type": "noul", "instructions": "Is it late?"}}}
+TEXT_ROUTES = {
+    "/v1/completions": {"prompt": "The dog", "max_tokens": 8, "temperature": 0},
+    "/v1/chat/completions": {"messages": CHAT, "max_tokens": 8, "temperature": 0},
+    "/v1/responses": {"input": "The dog", "max_output_tokens": 16, "temperature": 0},
+    "/v1/messages": {"messages": CHAT, "max_tokens": 8, "temperature": 0},
+    "/api/chat": {"messages": CHAT, **BRIEF},
+    "/api/generate": {"prompt": "The dog", **BRIEF},
+    "/v1/decisions": {"input": "The dog ran.", "questions": [{"type": "predicate", "instructions": "Did it run?"}]},
+    "/v1/systemone": {"state": "The parcel is late.", **LABELLED},
+    "/rerank": {"query": "Where is the dog?", "documents": TWO_DOCUMENTS},
+    "/v1/score": {"queries": "Where is the dog?", "documents": TWO_DOCUMENTS},
+    "/generative_scoring": {"query": "The dog", "items": TWO_DOCUMENTS, "label_token_ids": [10, 20]},
+}
+VECTOR_ROUTES = {
+    "/v1/embeddings": {"input": "The dog"},
+    "/pooling": {"input": "The dog"},
+    "/embed": {"inputs": "The dog"},
+    "/similarity": {"inputs": {"source_sentence": "The dog", "sentences": TWO_DOCUMENTS}},
+    "/api/embed": {"input": "The dog"},
+    "/api/embeddings": {"prompt": "The dog"},
+    "/v1/score": {"queries": "Where is the dog?", "documents": TWO_DOCUMENTS},
+}
+VOLATILE = {"id", "created", "created_at", "model", "usage", "completed_at", "total_duration", "load_duration",
+            "prompt_eval_duration", "eval_duration"}
+
+
+def lasting(value):
+    """What an answer says, without names and times."""
+    if isinstance(value, dict):
+        return {key: lasting(member) for key, member in value.items() if key not in VOLATILE}
+    return [lasting(member) for member in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("routes, options", [(TEXT_ROUTES, []), (VECTOR_ROUTES, ["--pooling", "mean"])],
+                         ids=["text", "vectors"])
+def test_every_route_asks_the_adapter_of_the_model_field(tiny_qwen3, tmp_path, routes, options):
+    config = json.loads((tiny_qwen3 / "config.json").read_text())
+    adapter = write_adapter(tmp_path / "one", config, 3, ["self_attn.q_proj", "self_attn.v_proj", "mlp.up_proj"])
+    with SkeinServer(tiny_qwen3, "--lora", f"one={adapter}", *options) as server:
+        def told(route, **model):
+            got = httpx.post(server.url + route, json=routes[route] | model, timeout=60)
+            assert got.status_code == 200, (route, got.text)
+            return lasting(got.json())
+
+        for route in routes:
+            base = told(route)
+            adapted = told(route, model="one")
+            assert adapted != base, route
+            assert told(route) == base and told(route, model="one") == adapted, route
