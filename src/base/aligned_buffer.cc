@@ -14,16 +14,27 @@
 
 namespace skein {
 namespace {
+
 constexpr size_t kHugePageBytes = size_t{2} << 20;
+
+// Anonymous pages come zeroed and page-aligned, and cost nothing until they are touched. Fails as
+// operator new does.
+void* MapPages(size_t size_bytes) {
+  while (true) {
+    void* memory =
+        mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory != MAP_FAILED) return memory;
+    const std::new_handler handler = std::get_new_handler();
+    if (handler == nullptr) throw std::bad_alloc();
+    handler();
+  }
+}
+
 }  // namespace
 
 AlignedBuffer::AlignedBuffer(size_t size_bytes, HugePages huge_pages) : size_(size_bytes) {
   if (size_bytes == 0) return;
-  // Anonymous pages are zeroed and page-aligned, and use no memory until they are touched.
-  void* memory =
-      mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();  // like every other failed allocation
-  data_ = static_cast<std::byte*>(memory);
+  data_ = static_cast<std::byte*>(MapPages(size_bytes));
   if (size_bytes < kHugePageBytes) return;
   size_t skip = 0, length = size_bytes;
   if (huge_pages == HugePages::kInside) {

@@ -15,8 +15,8 @@ enum class HugePages : uint8_t {
   kInside,    // only huge pages that lie wholly in it: unwritten parts use no memory
 };
 
-// Owned memory, 64-byte aligned and zeroed. A large buffer asks for huge pages. Move-only. If
-// memory runs out, the plan that asked for it has a bug: the process ends with a message.
+// Owned memory, 64-byte aligned and zeroed; a large buffer asks for huge pages. Move-only. Without
+// memory the constructor throws std::bad_alloc, as every other allocation does.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -58,6 +59,9 @@ class BoundedQueue {
  private:
   // REQUIRES: mutex_ is held.
   void TakeAll(std::vector<T>* out) {
+    const size_t size = out->size() + items_.size();
+    // Without memory all items stay.
+    if (size > out->capacity()) out->reserve(std::max(size, 2 * out->capacity()));
     for (T& item : items_) out->push_back(std::move(item));
     items_.clear();
   }

@@ -8,14 +8,18 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/fp_mode.h"
+#include "base/memory_reserve.h"
 #include "base/random.h"
 
 namespace skein {
@@ -81,17 +85,26 @@ struct ThreadTeam::State {
   std::condition_variable wake;
   std::vector<std::thread> workers;
 
+  std::mutex failure_mutex;
+  std::exception_ptr failure;  // the first of the list's tickets; guarded by failure_mutex
+
   int leader_processor = -1;  // set once the team is pinned
   std::thread::id leader;     // the thread bound to that processor
 
   std::optional<Random> random_stops;
 
-  // Takes tickets until none is left, or until `stop` reads true.
+  // Takes tickets until none is left or issued. After a ticket that failed none is issued.
   void Work(int thread) {
-    while (stop == nullptr || !stop->load(std::memory_order_relaxed)) {
-      const int ticket = next.fetch_add(1, std::memory_order_relaxed);
-      if (ticket >= end) return;
-      (*fn)(ticket, thread);
+    try {
+      while (stop == nullptr || !stop->load(std::memory_order_relaxed)) {
+        const int ticket = next.fetch_add(1, std::memory_order_relaxed);
+        if (ticket >= end) return;
+        (*fn)(ticket, thread);
+      }
+    } catch (const std::bad_alloc&) {
+      const std::lock_guard lock(failure_mutex);
+      if (failure == nullptr) failure = std::current_exception();
+      next.store(end, std::memory_order_relaxed);
     }
   }
 
@@ -113,6 +126,7 @@ struct ThreadTeam::State {
 
   void RunWorker(int thread) {
     const ScopedFpMode fp_mode;
+    const ReserveScope no_failed_allocation;
     uint64_t seen = 0;
     for (;;) {
       WaitForNews(seen);
@@ -124,6 +138,15 @@ struct ThreadTeam::State {
       Work(thread);
       gate.fetch_sub(1, std::memory_order_release);
     }
+  }
+
+  void End() {
+    {
+      const std::lock_guard lock(mutex);
+      quit.store(true);
+    }
+    wake.notify_all();
+    for (std::thread& worker : workers) worker.join();
   }
 
   void WakeSleepers() {
@@ -149,19 +172,17 @@ struct ThreadTeam::State {
 ThreadTeam::ThreadTeam(int num_threads)
     : num_threads_(num_threads), state_(std::make_unique<State>()) {
   SKEIN_CHECK(num_threads >= 1 && static_cast<uint64_t>(num_threads) < State::kInside);
-  for (int thread = 1; thread < num_threads; ++thread) {
-    state_->workers.emplace_back([state = state_.get(), thread] { state->RunWorker(thread); });
+  try {
+    for (int thread = 1; thread < num_threads; ++thread) {
+      state_->workers.emplace_back([state = state_.get(), thread] { state->RunWorker(thread); });
+    }
+  } catch (const std::exception&) {
+    state_->End();  // those that have started
+    throw;
   }
 }
 
-ThreadTeam::~ThreadTeam() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->quit.store(true);
-  }
-  state_->wake.notify_all();
-  for (std::thread& worker : state_->workers) worker.join();
-}
+ThreadTeam::~ThreadTeam() { state_->End(); }
 
 int ThreadsOrAll(int threads) {
   if (threads > 0) return threads;
@@ -217,6 +238,9 @@ int ThreadTeam::Run(int first, int end, const TicketFn& fn, const std::atomic<bo
   if (!alone) state_->Open();
   state_->Work(/*thread=*/0);
   if (!alone) state_->ShutAndWait();
+  if (state_->failure != nullptr) {  // no other thread is inside
+    std::rethrow_exception(std::exchange(state_->failure, nullptr));
+  }
   return std::min(state_->next.load(std::memory_order_relaxed), end);
 }
 

@@ -38,8 +38,10 @@ class ThreadTeam {
   void PinLeader();
 
   // Calls fn(ticket, thread) once for each ticket of [first, end). Free threads claim tickets in
-  // ascending order. Once `stop` (may be null) reads true, no further ticket is issued. Returns the
-  // first ticket that was not issued (`end` if all ran), when all issued tickets are finished.
+  // ascending order. Once `stop` (may be null) reads true, no further ticket is issued. Returns
+  // when all issued tickets are finished, with the first ticket not issued: `end` if all ran. If a
+  // ticket finds no memory (std::bad_alloc), no further one is issued, and Run throws that in the
+  // end; the work of the list is then in pieces.
   int Run(int first, int end, const TicketFn& fn, const std::atomic<bool>* stop = nullptr);
 
   // From now on, ends about one in eight lists with a `stop` before a random ticket, as if `stop`

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <atomic>
 #include <chrono>
+#include <new>
 #include <random>
 #include <string>
 #include <thread>
@@ -38,6 +40,26 @@ TEST(ThreadTeamTest, RunsEveryTicketOnceAndReturnsAfterThem) {
         }
       }
       if (round % 50 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+  }
+}
+
+// A ticket without memory ends the list, on whichever thread it runs, and the next one runs.
+TEST(ThreadTeamTest, AFailedAllocationReachesTheCaller) {
+  for (const int num_threads : {1, 2, 4}) {
+    ThreadTeam team(num_threads);
+    for (int failing = 0; failing < 200; ++failing) {
+      std::atomic<int> num_run{0};
+      EXPECT_THROW(team.Run(0, 200,
+                            [&](int ticket, int) {
+                              if (ticket >= failing) throw std::bad_alloc();
+                              ++num_run;
+                            }),
+                   std::bad_alloc);
+      EXPECT_EQ(num_run, failing);
+      std::atomic<int> num_after{0};
+      EXPECT_EQ(team.Run(0, 20, [&](int, int) { ++num_after; }), 20);
+      EXPECT_EQ(num_after, 20);
     }
   }
 }

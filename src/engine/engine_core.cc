@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -11,33 +12,51 @@ namespace skein {
 EngineCore::EngineCore(const SchedulerConfig& config, Executor* executor, const Clock* clock,
                        std::vector<SchedulerObserver*> observers, Ended ended,
                        const PolicyLists& lists)
-    : executor_(executor),
+    : config_(config),
+      observers_(std::move(observers)),
+      lists_(lists),
+      executor_(executor),
       clock_(clock),
-      ended_(std::move(ended)),
-      scheduler_(config, std::move(observers), lists) {}
+      ended_(std::move(ended)) {
+  Begin();
+}
 
-void EngineCore::Arrive(RequestId first_id, std::vector<Request> requests,
+void EngineCore::Begin() {
+  scheduler_.emplace(config_, observers_, lists_);
+  scheduler_->set_mixed_step_us(mixed_step_us_);
+}
+
+void EngineCore::set_mixed_step_us(TimeUs us) {
+  mixed_step_us_ = us;
+  scheduler_->set_mixed_step_us(us);
+}
+
+void EngineCore::Arrive(RequestId first_id, std::span<Request> requests,
                         const OutputCallback& callback, TimeUs arrival_us) {
   arrived_ = true;
   RequestId id = first_id;
   for (Request& request : requests) {
-    callers_[id] = {callback, NumSamples(request), Status::Ok()};
-    scheduler_.Arrive(id++, std::move(request), arrival_us);
+    const int32_t num_samples = NumSamples(request);
+    Caller caller = {.callback = callback,
+                     .live = std::vector<bool>(num_samples, true),
+                     .num_live = num_samples};
+    callers_.emplace(id, std::move(caller));
+    scheduler_->Arrive(id++, std::move(request), arrival_us);
   }
 }
 
 void EngineCore::Cancel(RequestId id) {
   cancelled_ = true;
-  scheduler_.Cancel(id, clock_->NowUs());
+  scheduler_->Cancel(id, clock_->NowUs());
 }
 
 void EngineCore::CancelSample(RequestId id, int32_t sample) {
   cancelled_ = true;
-  scheduler_.CancelSample(id, sample, clock_->NowUs());
+  scheduler_->CancelSample(id, sample, clock_->NowUs());
 }
 
 bool EngineCore::EndQueued(RequestId id, const Status& status) {
-  if (!scheduler_.IsQueued(id)) return false;
+  if (!scheduler_->IsQueued(id)) return false;
   callers_.at(id).ended = status;
   Cancel(id);
   return true;
@@ -46,24 +65,29 @@ bool EngineCore::EndQueued(RequestId id, const Status& status) {
 bool EngineCore::Step(const std::atomic<bool>& preempt, const std::function<bool()>& between) {
   const TimeUs begin_us = clock_->NowUs();
   BeginRound(false);
-  const StepPlan* plan = scheduler_.Plan(begin_us);
+  const StepPlan* plan = scheduler_->Plan(begin_us);
   TimeUs resumed_us = clock_->NowUs();
   own_stats_.scheduler_us += resumed_us - begin_us;
   if (plan == nullptr) {
     DropTasks();
     return false;
   }
-  StoppedTask task = TakeTask(*plan);
-  while (Resume(task.task.get(), preempt) == TaskStatus::kPreempted) {
+  StoppedTask task = TakeTask();
+  std::optional<TaskStatus> status = Run(&task, *plan, preempt);
+  while (status == TaskStatus::kPreempted) {
     task.ran_us += clock_->NowUs() - resumed_us;
     if (!between()) return true;
     if (MakeWay(&task)) return true;
     resumed_us = clock_->NowUs();
+    status = Run(&task, *plan, preempt);
   }
   const TimeUs done_us = clock_->NowUs();
-  CountStep(*plan, task.ran_us + done_us - resumed_us);
-  results_ = executor_->Results(*task.task);
-  scheduler_.Complete(&results_, done_us);
+  if (status) {
+    CountStep(*plan, task.ran_us + done_us - resumed_us);
+    scheduler_->Complete(&results_, done_us);
+  } else {
+    scheduler_->FailStep(NoMemory(), done_us);
+  }
   own_stats_.scheduler_us += clock_->NowUs() - done_us;
   return true;
 }
@@ -84,29 +108,40 @@ void EngineCore::BeginRound(bool timed) {
 
 void EngineCore::DropTasks() {
   std::erase_if(stopped_, [this](const StoppedTask& stopped) {
-    return stopped.task == nullptr || !scheduler_.IsSuspended(stopped.step_id);
+    return stopped.task == nullptr || !scheduler_->IsSuspended(stopped.step_id);
   });
 }
 
 // The task of the step that the scheduler has named. Tasks of dropped steps are destroyed before a
-// new task begins, so that their memory is free.
-EngineCore::StoppedTask EngineCore::TakeTask(const StepPlan& plan) {
-  StoppedTask taken = {.step_id = scheduler_.step_id()};
+// new one begins, so that their memory is free.
+EngineCore::StoppedTask EngineCore::TakeTask() {
+  StoppedTask taken = {.step_id = scheduler_->step_id()};
   for (StoppedTask& stopped : stopped_) {
     if (stopped.step_id == taken.step_id) taken = std::move(stopped);
   }
   DropTasks();
-  if (taken.task == nullptr) taken.task = executor_->Begin(plan);
   return taken;
 }
 
-TaskStatus EngineCore::Resume(Task* task, const std::atomic<bool>& preempt) {
-  if (set_alarm_) {
-    const std::optional<TimeUs> next_us = scheduler_.NextRoundUs();
-    alarm_us_ = next_us ? std::max(*next_us, clock_->NowUs()) : kNever;
-    set_alarm_(alarm_us_);
+void EngineCore::SetAlarm() {
+  if (!set_alarm_) return;
+  const std::optional<TimeUs> next_us = scheduler_->NextRoundUs();
+  alarm_us_ = next_us ? std::max(*next_us, clock_->NowUs()) : kNever;
+  set_alarm_(alarm_us_);
+}
+
+std::optional<TaskStatus> EngineCore::Run(StoppedTask* task, const StepPlan& plan,
+                                          const std::atomic<bool>& preempt) {
+  SetAlarm();
+  try {
+    if (task->task == nullptr) task->task = executor_->Begin(plan);
+    const TaskStatus status = executor_->Resume(*task->task, preempt);
+    if (status == TaskStatus::kDone) results_ = executor_->Results(*task->task);
+    return status;
+  } catch (const std::bad_alloc&) {
+    task->task = nullptr;
+    return std::nullopt;
   }
-  return executor_->Resume(*task, preempt);
 }
 
 bool EngineCore::MakeWay(StoppedTask* task) {
@@ -114,7 +149,7 @@ bool EngineCore::MakeWay(StoppedTask* task) {
   const bool timed = begin_us >= alarm_us_;
   if (!arrived_ && !cancelled_ && !timed) return false;
   BeginRound(timed);
-  const StepFate fate = scheduler_.Reconsider(begin_us);
+  const StepFate fate = scheduler_->Reconsider(begin_us);
   own_stats_.scheduler_us += clock_->NowUs() - begin_us;
   if (fate == StepFate::kGoesOn) return false;
   if (fate == StepFate::kSuspended) stopped_.push_back(std::move(*task));
@@ -124,7 +159,35 @@ bool EngineCore::MakeWay(StoppedTask* task) {
 
 void EngineCore::FailAll(const Status& status) {
   stopped_.clear();
-  scheduler_.FailAll(status, clock_->NowUs());
+  scheduler_->FailAll(status, clock_->NowUs());
+}
+
+void EngineCore::EndAll(const Status& status) {
+  stopped_.clear();
+  scheduler_.reset();
+  results_ = {};
+  arrived_ = cancelled_ = in_round_ = any_lost_ = false;
+  while (!callers_.empty()) {
+    const auto caller = callers_.begin();
+    const RequestId id = caller->first;
+    for (size_t sample = 0; sample < caller->second.live.size(); ++sample) {
+      if (!caller->second.live[sample] || caller->second.lost) continue;
+      SampleOutput output;
+      output.request = id;
+      output.sample = static_cast<int32_t>(sample);
+      output.finish = FinishReason::kError;
+      output.times.finished_us = clock_->NowUs();
+      try {
+        output.status = status;
+        Tell(caller->second, output);
+        caller->second.live[sample] = false;
+      } catch (const std::bad_alloc&) {
+        Lose(&caller->second, id);
+      }
+    }
+    callers_.erase(caller);
+    ended_(id);
+  }
 }
 
 void EngineCore::AddBlockingTime(TimeUs signal_us, TimeUs now_us) {
@@ -154,7 +217,7 @@ void EngineCore::CountStep(const StepPlan& plan, TimeUs duration_us) {
 }
 
 EngineStats EngineCore::Stats() const {
-  EngineStats stats = scheduler_.Stats();
+  EngineStats stats = scheduler_->Stats();
   stats.rounds = own_stats_.rounds;
   stats.rounds_arrival = own_stats_.rounds_arrival;
   stats.rounds_cancellation = own_stats_.rounds_cancellation;
@@ -174,12 +237,39 @@ EngineStats EngineCore::Stats() const {
 }
 
 void EngineCore::Dispatch() {
-  for (SampleOutput& output : scheduler_.TakeOutputs()) Deliver(output);
+  do {
+    CancelLost();
+    for (SampleOutput& output : scheduler_->TakeOutputs()) Deliver(output);
+  } while (any_lost_);
+}
+
+void EngineCore::CancelLost() {
+  if (!std::exchange(any_lost_, false)) return;
+  for (const auto& [id, caller] : callers_) {
+    if (caller.lost) Cancel(id);  // again for one that is cancelled: it is ignored
+  }
 }
 
 void EngineCore::Deliver(SampleOutput& output) {
   const auto caller = callers_.find(output.request);
   SKEIN_CHECK(caller != callers_.end());
+  if (!caller->second.lost) {
+    try {
+      Tell(caller->second, output);
+    } catch (const std::bad_alloc&) {
+      Lose(&caller->second, output.request);
+      any_lost_ = true;
+    }
+  }
+  if (!output.finish) return;
+  caller->second.live[output.sample] = false;
+  if (--caller->second.num_live > 0) return;
+  const RequestId id = output.request;
+  callers_.erase(caller);
+  ended_(id);
+}
+
+void EngineCore::Tell(const Caller& caller, SampleOutput& output) {
   RequestOutput message = {.request = output.request,
                            .sample = output.sample,
                            .prompt_logprobs = std::move(output.prompt_logprobs),
@@ -188,15 +278,27 @@ void EngineCore::Deliver(SampleOutput& output) {
                            .status = std::move(output.status),
                            .cached_tokens = output.cached_tokens,
                            .times = output.times};
-  if (output.finish && !caller->second.ended.ok()) {
+  if (output.finish && !caller.ended.ok()) {
     message.finish = FinishReason::kError;
-    message.status = caller->second.ended;
+    message.status = caller.ended;
   }
   if (output.token) message.tokens.push_back(std::move(*output.token));
-  caller->second.callback(std::move(message));
-  if (!output.finish || --caller->second.num_live > 0) return;
-  callers_.erase(caller);
-  ended_(output.request);
+  caller.callback(std::move(message));
+}
+
+// Tells the caller of all live samples, in few bytes. If that fails as well, it is not told.
+void EngineCore::Lose(Caller* caller, RequestId id) {
+  caller->lost = true;
+  for (size_t sample = 0; sample < caller->live.size(); ++sample) {
+    if (!caller->live[sample]) continue;
+    try {
+      caller->callback({.request = id,
+                        .sample = static_cast<int32_t>(sample),
+                        .finish = FinishReason::kError,
+                        .status = NoMemory()});
+    } catch (const std::bad_alloc&) {
+    }
+  }
 }
 
 }  // namespace skein

@@ -4,6 +4,8 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -15,6 +17,9 @@
 
 namespace skein {
 
+// The end of a request without memory: so short that it takes none itself.
+inline Status NoMemory() { return {StatusCode::kUnavailable, "no memory left"}; }
+
 // The work of an engine without its thread and its queue: events in, steps, outputs to callers. The
 // engine's loop drives it on its own thread; the simulator drives it under a virtual clock.
 //
@@ -24,20 +29,25 @@ namespace skein {
 // drops it. A scheduling round runs when requests have arrived or been cancelled, or a step has
 // ended.
 //
+// Memory may run out (std::bad_alloc) at any allocation:
+//   of the executor            the step's largest request ends, the others are computed again
+//   of a request's callback    that request ends
+//   of the scheduler           the call throws; Restart must follow, which ends every request
+//
 // Not thread-safe.
 class EngineCore {
  public:
   // `executor`, `clock` and the observers outlive the core. `ended` is called for each request when
   // its last sample has ended, after that sample's callback.
   using Ended = std::function<void(RequestId)>;
-  // The scheduler takes the policies that `config` names from `lists`.
+  // The scheduler takes its policies from `lists`; the entries outlive the core.
   EngineCore(const SchedulerConfig& config, Executor* executor, const Clock* clock,
              std::vector<SchedulerObserver*> observers, Ended ended,
              const PolicyLists& lists = BuiltInPolicies());
 
-  // Takes requests that arrive at the same time, numbered from `first_id`. REQUIRES: as
+  // Requests that arrive at one time, numbered from `first_id`; moves them out. REQUIRES: as
   // Scheduler::Arrive.
-  void Arrive(RequestId first_id, std::vector<Request> requests, const OutputCallback& callback,
+  void Arrive(RequestId first_id, std::span<Request> requests, const OutputCallback& callback,
               TimeUs arrival_us);
   void Cancel(RequestId id);
   void CancelSample(RequestId id, int32_t sample);
@@ -53,25 +63,31 @@ class EngineCore {
   bool Step(const std::atomic<bool>& preempt, const std::function<bool()>& between);
   void FailAll(const Status& status);
 
+  // Ends every request with kError and `status` and destroys the scheduler; throws nothing. Only
+  // Knows, num_queued and Begin may be called until Begin has made another one.
+  void EndAll(const Status& status);
+  void Begin();
+  // Whether the callback of this request may still be called.
+  bool Knows(RequestId id) const { return callers_.contains(id); }
+
   // As Scheduler::VisitBlocks.
   void VisitBlocks(const std::function<void(BlockManager*)>& visit) {
-    scheduler_.VisitBlocks(visit);
+    scheduler_->VisitBlocks(visit);
   }
 
   // Passes the outputs that are new since the last call to the callbacks.
   void Dispatch();
 
-  void set_mixed_step_us(TimeUs us) { scheduler_.set_mixed_step_us(us); }
-  bool empty() const { return scheduler_.empty(); }
-  // The number of requests that have never been scheduled.
-  size_t num_queued() const { return scheduler_.num_queued(); }
-  bool IsQueued(RequestId id) { return scheduler_.IsQueued(id); }
-  int64_t num_queued_tokens() const { return scheduler_.num_queued_tokens(); }
+  void set_mixed_step_us(TimeUs us);
+  bool empty() const { return scheduler_->empty(); }
+  // Requests that have never been scheduled.
+  size_t num_queued() const { return scheduler_->num_queued(); }
+  bool IsQueued(RequestId id) { return scheduler_->IsQueued(id); }
+  int64_t num_queued_tokens() const { return scheduler_->num_queued_tokens(); }
   EngineStats Stats() const;
-  EngineView View() const { return scheduler_.View(clock_->NowUs()); }
-  // `set` is called before a step runs or goes on. Its argument is the time at which the step
-  // should be stopped for a scheduling round; kNever: no such time. Without this call, nothing is
-  // called.
+  EngineView View() const { return scheduler_->View(clock_->NowUs()); }
+  // `set` is called before a step runs or goes on, with the time at which the step should be
+  // stopped for a scheduling round. kNever: there is none. Without this call no function is set.
   static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
   void set_alarm(std::function<void(TimeUs)> set) { set_alarm_ = std::move(set); }
 
@@ -86,8 +102,10 @@ class EngineCore {
  private:
   struct Caller {
     OutputCallback callback;
+    std::vector<bool> live;  // by sample
     int32_t num_live = 1;
-    Status ended;  // not ok: the reason for which EndQueued ended the request
+    Status ended;       // not ok: why EndQueued ended it
+    bool lost = false;  // its callback found no memory: it is called no more, and the request ends
   };
 
   // The task of a stopped step.
@@ -98,23 +116,35 @@ class EngineCore {
   };
 
   void BeginRound(bool timed);
-  TaskStatus Resume(Task* task, const std::atomic<bool>& preempt);
-  void DropTasks();  // tasks of steps that are no longer suspended
-  StoppedTask TakeTask(const StepPlan& plan);
-  // Whether the step in flight must make way. It was stopped after `task.ran_us`.
+  void SetAlarm();
+  // Runs the task, which begins if it has not; when it is done, its results are in results_.
+  // nullopt: there is no memory for it, and the task is destroyed.
+  std::optional<TaskStatus> Run(StoppedTask* task, const StepPlan& plan,
+                                const std::atomic<bool>& preempt);
+  void DropTasks();  // tasks of steps that are not suspended any more
+  StoppedTask TakeTask();
+  // True if the step in flight has to make way. It was stopped after `task.ran_us`.
   bool MakeWay(StoppedTask* task);
   void CountStep(const StepPlan& plan, TimeUs duration_us);
   void Deliver(SampleOutput& output);
+  static void Tell(const Caller& caller, SampleOutput& output);
+  static void Lose(Caller* caller, RequestId id);
+  void CancelLost();
 
+  const SchedulerConfig config_;
+  const std::vector<SchedulerObserver*> observers_;
+  const PolicyLists lists_;
   Executor* const executor_;
   const Clock* const clock_;
   const Ended ended_;
-  Scheduler scheduler_;
+  std::optional<Scheduler> scheduler_;
+  TimeUs mixed_step_us_ = 0;
   std::vector<StoppedTask> stopped_;
   std::function<void(TimeUs)> set_alarm_;
   TimeUs alarm_us_ = kNever;
-  bool arrived_ = false, cancelled_ = false;  // whether a request did so since the last round
-  bool in_round_ = false;                     // the round that stopped a step is not over
+  bool arrived_ = false, cancelled_ = false;  // since the last round
+  bool in_round_ = false;                     // the round that stopped a step goes on
+  bool any_lost_ = false;                     // callers whose requests are to be cancelled
   std::unordered_map<RequestId, Caller> callers_;
   StepResults results_;    // keeps its memory
   EngineStats own_stats_;  // the engine's share of the counters

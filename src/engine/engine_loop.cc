@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
+#include "base/memory_reserve.h"
 #include "engine/validate.h"
 #include "sched/config.h"
 
@@ -52,6 +55,8 @@ constexpr TimeUs kMixedStepUs = 100'000;
 TimeUs MaxWaitUs(const EngineConfig& config, const Request& request) {
   return request.timeout_us ? std::max<TimeUs>(1, *request.timeout_us / 2) : config.max_wait_us;
 }
+
+constexpr auto kMemoryPause = std::chrono::milliseconds(1);
 
 int64_t SecondsUntil(TimeUs us) { return std::max<int64_t>(1, (us + 999'999) / 1'000'000); }
 
@@ -125,25 +130,35 @@ Status EngineLoop::SubmitGroup(std::vector<Request> requests, OutputCallback cal
 
 Status EngineLoop::Enqueue(std::vector<Request> requests, OutputCallback callback,
                            std::vector<RequestId>* ids) {
+  const ReserveScope scope;
   const std::lock_guard lock(mutex_);
   if (!accepting_) {
     return {StatusCode::kUnavailable, "the engine is shutting down and takes no more requests"};
   }
+  if (MemoryReserve::IsShort()) return NoMemory();
   SKEIN_RETURN_IF_ERROR(CheckQueue(requests));
   const auto count = static_cast<int32_t>(requests.size());
   ids->clear();
   if (requests.empty()) return Status::Ok();
   const RequestId first_id = next_id_;
   const uint64_t group = count > 1 ? next_group_++ : 0;
-  for (Request& request : requests) {
-    request.group.id = group;
-    ids->push_back(next_id_);
-    live_[next_id_++].num_samples = NumSamples(request);
+  const int64_t num_tokens = NumTokens(requests);
+  try {
+    ids->reserve(requests.size());
+    for (Request& request : requests) {
+      request.group.id = group;
+      live_[next_id_].num_samples = NumSamples(request);
+      ids->push_back(next_id_++);
+    }
+    SKEIN_CHECK(events_.TryPush(
+        Arrival{first_id, std::move(requests), std::move(callback), clock_->NowUs(), num_tokens}));
+  } catch (const std::bad_alloc&) {
+    live_.erase(live_.lower_bound(first_id), live_.end());
+    ids->clear();
+    return NoMemory();
   }
   queue_.num_arriving += count;
-  queue_.tokens_arriving += NumTokens(requests);
-  SKEIN_CHECK(events_.TryPush(
-      Arrival{first_id, std::move(requests), std::move(callback), clock_->NowUs()}));
+  queue_.tokens_arriving += num_tokens;
   RaiseSignal();
   return Status::Ok();
 }
@@ -176,27 +191,38 @@ void EngineLoop::Cancel(RequestId id) {
   const std::lock_guard lock(mutex_);
   const auto found = live_.find(id);
   if (found == live_.end() || found->second.cancelled) return;
-  found->second.cancelled = true;
-  PushCancellation(id, -1);
+  try {
+    PushCancellation(id, -1);
+    found->second.cancelled = true;
+  } catch (const std::bad_alloc&) {  // it runs to its end
+  }
 }
 
 void EngineLoop::CancelSample(RequestId id, int32_t sample) {
   const std::lock_guard lock(mutex_);
   const auto found = live_.find(id);
   if (found == live_.end() || sample < 0 || sample >= found->second.num_samples) return;
-  if (found->second.cancelled_samples.insert(sample).second) PushCancellation(id, sample);
+  try {
+    if (found->second.cancelled_samples.insert(sample).second) PushCancellation(id, sample);
+  } catch (const std::bad_alloc&) {  // it runs to its end
+  }
 }
 
 void EngineLoop::PushCancellation(RequestId id, int32_t sample) {
-  // The queue refuses events only after Close. Then every request ends anyway.
+  const ReserveScope scope;
+  // The queue refuses events only after Close, and then everything ends anyway.
   SKEIN_CHECK(events_.TryPush(Cancellation{id, sample}) || !accepting_);
   RaiseSignal();
 }
 
 bool EngineLoop::VisitBlocks(std::function<void(BlockManager*)> visit) {
-  if (++num_visits_ <= kMaxVisits && events_.TryPush(BlockVisit{std::move(visit)})) {
-    RaiseSignal();
-    return true;
+  const ReserveScope scope;
+  try {
+    if (++num_visits_ <= kMaxVisits && events_.TryPush(BlockVisit{std::move(visit)})) {
+      RaiseSignal();
+      return true;
+    }
+  } catch (const std::bad_alloc&) {
   }
   --num_visits_;
   return false;
@@ -261,61 +287,77 @@ void EngineLoop::Shutdown() {
 }
 
 void EngineLoop::Run() {
-  while (!quit_.load(std::memory_order_relaxed)) {
-    batch_.clear();
-    if (core_.empty()) {
-      if (!events_.WaitAndDrain(&batch_)) break;
-      const auto* arrival = batch_.empty() ? nullptr : std::get_if<Arrival>(&batch_.front());
-      if (arrival != nullptr) core_.AddWakeup(clock_->NowUs() - arrival->arrival_us);
+  const ReserveScope scope;
+  for (bool open = true; open && !quit_.load(std::memory_order_relaxed);) {
+    try {
+      open = RunRound();
+    } catch (const std::bad_alloc&) {
+      Recover();
     }
-    Acknowledge();
-    events_.Drain(&batch_);
-    HandleEvents();
-    RunStep();
   }
-  batch_.clear();
-  events_.Drain(&batch_);
+  for (bool ended = false; !ended;) {
+    try {
+      events_.Drain(&batch_.events);
+      HandleEvents();
+      core_.FailAll(Status(StatusCode::kUnavailable, "the engine was shut down"));
+      Publish();
+      core_.Dispatch();
+      ended = true;
+    } catch (const std::bad_alloc&) {
+      Recover();
+    }
+  }
+}
+
+bool EngineLoop::RunRound() {
+  if (batch_.events.empty() && core_.empty()) {
+    if (!events_.WaitAndDrain(&batch_.events)) return false;
+    const auto* arrival =
+        batch_.events.empty() ? nullptr : std::get_if<Arrival>(&batch_.events.front());
+    if (arrival != nullptr) core_.AddWakeup(clock_->NowUs() - arrival->arrival_us);
+  }
+  Acknowledge();
+  events_.Drain(&batch_.events);
   HandleEvents();
-  core_.FailAll(Status(StatusCode::kUnavailable, "the engine was shut down"));
-  Publish(0, 0);
-  core_.Dispatch();
+  SaveMemory();
+  RunStep();
+  return true;
 }
 
 void EngineLoop::HandleEvents() {
   EndImpatient();
-  if (batch_.empty()) return;
+  if (batch_.events.empty()) return;
   const TimeUs begin_us = clock_->NowUs();
-  int32_t num_arrivals = 0;
-  int64_t num_tokens = 0;
-  for (Event& event : batch_) {
-    if (auto* arrival = std::get_if<Arrival>(&event)) {
-      num_arrivals += static_cast<int32_t>(arrival->requests.size());
-      num_tokens += NumTokens(arrival->requests);
-      NotePatience(*arrival);
-      core_.Arrive(arrival->first_id, std::move(arrival->requests), arrival->callback,
-                   arrival->arrival_us);
-      continue;
-    }
-    if (const auto* view = std::get_if<ViewRequest>(&event)) {
-      AnswerView(*view);
-        continue;
-      }
-    if (const auto* visit = std::get_if<BlockVisit>(&event)) {
-      --num_visits_;
-      core_.VisitBlocks(visit->visit);
-      continue;
-    }
-    const auto& cancellation = std::get<Cancellation>(event);
+  while (batch_.next < batch_.events.size()) {
+    batch_.at_hand = &batch_.events[batch_.next++];
+    Handle(batch_.at_hand);
+    batch_.at_hand = nullptr;
+  }
+  batch_.ForgetHandled();
+  core_.AddSchedulerTime(clock_->NowUs() - begin_us);
+  Publish();
+  core_.Dispatch();
+}
+
+void EngineLoop::Handle(Event* event) {
+  if (auto* arrival = std::get_if<Arrival>(event)) {
+    batch_.num_arrived += static_cast<int32_t>(arrival->requests.size());
+    batch_.tokens_arrived += arrival->num_tokens;
+    NotePatience(*arrival);
+    core_.Arrive(arrival->first_id, arrival->requests, arrival->callback, arrival->arrival_us);
+  } else if (const auto* view = std::get_if<ViewRequest>(event)) {
+    AnswerView(*view);
+  } else if (const auto* visit = std::get_if<BlockVisit>(event)) {
+    --num_visits_;
+    core_.VisitBlocks(visit->visit);
+  } else {
+    const auto& cancellation = std::get<Cancellation>(*event);
     if (cancellation.sample < 0) {
       core_.Cancel(cancellation.id);
     } else {
       core_.CancelSample(cancellation.id, cancellation.sample);
     }
   }
-  batch_.clear();
-  core_.AddSchedulerTime(clock_->NowUs() - begin_us);
-  Publish(num_arrivals, num_tokens);
-  core_.Dispatch();
 }
 
 void EngineLoop::AnswerView(const ViewRequest& request) {
@@ -323,7 +365,70 @@ void EngineLoop::AnswerView(const ViewRequest& request) {
     const std::lock_guard lock(mutex_);
     --queue_.num_views;
   }
-  request.done(core_.View());
+  EngineView view;
+  try {
+    view = core_.View();
+  } catch (const std::bad_alloc&) {
+    view = {};
+  }
+  request.done(std::move(view));
+}
+
+// A round that found no memory may have left half of its work behind: every request ends. The event
+// at hand has been handled in part, and is given up.
+void EngineLoop::Recover() {
+  const Status status = NoMemory();
+  const Event* at_hand = std::exchange(batch_.at_hand, nullptr);
+  const auto* arrival = at_hand != nullptr ? std::get_if<Arrival>(at_hand) : nullptr;
+  if (arrival != nullptr) FailArrival(*arrival, status);
+  batch_.ForgetHandled();
+  core_.EndAll(status);
+  patience_.clear();
+  while (true) {
+    try {
+      core_.Begin();
+      Publish();
+      return;
+    } catch (const std::bad_alloc&) {
+      std::this_thread::sleep_for(kMemoryPause);  // until others have given memory back
+    }
+  }
+}
+
+// Ends those of its requests that the core does not know.
+void EngineLoop::FailArrival(const Arrival& arrival, const Status& status) {
+  RequestId id = arrival.first_id;
+  for (size_t i = 0; i < arrival.requests.size(); ++i, ++id) {
+    if (core_.Knows(id)) continue;
+    int32_t num_samples = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      num_samples = live_.at(id).num_samples;
+    }
+    for (int32_t sample = 0; sample < num_samples; ++sample) {
+      try {
+        arrival.callback(
+            {.request = id, .sample = sample, .finish = FinishReason::kError, .status = status});
+      } catch (const std::bad_alloc&) {  // it cannot be told
+      }
+    }
+    NoteEnded(id);
+  }
+}
+
+// Once half of the reserve is used, what has not begun ends, so that the rest suffices for what
+// runs.
+void EngineLoop::SaveMemory() {
+  if (core_.num_queued() == 0 || !MemoryReserve::IsShort()) return;
+  std::vector<RequestId> ids;
+  {
+    const std::lock_guard lock(mutex_);
+    ids.reserve(live_.size());
+    for (const auto& [id, request] : live_) ids.push_back(id);
+  }
+  for (const RequestId id : ids) core_.EndQueued(id, NoMemory());
+  Publish();
+  core_.Dispatch();
 }
 
 void EngineLoop::NotePatience(const Arrival& arrival) {
@@ -366,21 +471,21 @@ void EngineLoop::RunStep() {
     const TimeUs signal_us = signal_us_.load(std::memory_order_relaxed);
     if (signal_us > 0) core_.AddBlockingTime(signal_us, clock_->NowUs());
     Acknowledge();
-    events_.Drain(&batch_);
+    events_.Drain(&batch_.events);
     HandleEvents();
     return true;
   });
-  Publish(0, 0);
+  Publish();
   ObserveRate(tokens_before, waited, clock_->NowUs() - begin_us);
   core_.Dispatch();
 }
 
-void EngineLoop::Publish(int32_t num_drained, int64_t num_tokens_drained) {
+void EngineLoop::Publish() {
   const EngineStats stats = core_.Stats();
   const std::lock_guard lock(mutex_);
   published_stats_ = stats;
-  queue_.num_arriving -= num_drained;
-  queue_.tokens_arriving -= num_tokens_drained;
+  queue_.num_arriving -= std::exchange(batch_.num_arrived, 0);
+  queue_.tokens_arriving -= std::exchange(batch_.tokens_arrived, 0);
   queue_.tokens = core_.num_queued_tokens();
   queue_.num = static_cast<int32_t>(core_.num_queued());
 }

@@ -37,6 +37,11 @@ namespace skein {
 // for this, so nothing waits for a processor.
 //
 // sched/sequence.h draws the states of a request. Callbacks run on the engine's thread.
+//
+// Memory may run out anywhere. The engine's thread then takes from a reserve
+// (base/memory_reserve.h). Once that is short, requests that have not begun end with kUnavailable.
+// If it does not suffice either, all requests end so, and the scheduler begins anew with an empty
+// cache.
 class EngineLoop final : public Engine {
  public:
   // `executor`, `clock` and the observers outlive the engine. The executor and the observers are
@@ -79,6 +84,7 @@ class EngineLoop final : public Engine {
     std::vector<Request> requests;
     OutputCallback callback;
     TimeUs arrival_us = 0;
+    int64_t num_tokens = 0;
   };
   struct Cancellation {
     RequestId id = 0;
@@ -106,7 +112,22 @@ class EngineLoop final : public Engine {
     auto operator<=>(const Patience&) const = default;
   };
 
-  // The requests that have not begun, and the tokens of their prompts.
+  // Events that were taken from the queue.
+  struct Batch {
+    std::vector<Event> events;
+    size_t next = 0;           // to be handled
+    Event* at_hand = nullptr;  // while it is being handled
+    int32_t num_arrived = 0;   // requests, since Publish
+    int64_t tokens_arrived = 0;
+
+    void ForgetHandled() {
+      if (next < events.size()) return;
+      events.clear();
+      next = 0;
+    }
+  };
+
+  // The requests that have not been begun, and their prompts' tokens.
   struct Queue {
     int32_t num_arriving = 0;  // requests in events_, not yet drained
     int64_t tokens_arriving = 0;
@@ -120,17 +141,22 @@ class EngineLoop final : public Engine {
   Status CheckQueue(const std::vector<Request>& requests) const;
   void NotePatience(const Arrival& arrival);
   void EndImpatient();
+  void SaveMemory();
   void ObserveRate(uint64_t tokens_before, bool waited, TimeUs busy_us);
   Status Enqueue(std::vector<Request> requests, OutputCallback callback,
                  std::vector<RequestId>* ids);
   void Run();
+  bool RunRound();  // false: the queue is closed
   void HandleEvents();
+  void Handle(Event* event);
   void AnswerView(const ViewRequest& request);
+  // After std::bad_alloc.
+  void Recover();
+  void FailArrival(const Arrival& arrival, const Status& status);
   void RunStep();
   void RaiseSignal();
   void Acknowledge();
-  void Publish(int32_t num_drained,
-               int64_t num_tokens_drained);  // updates the state that other threads read
+  void Publish();  // updates the state that other threads read
   void NoteEnded(RequestId id);
   void PushCancellation(RequestId id, int32_t sample);
 
@@ -147,8 +173,8 @@ class EngineLoop final : public Engine {
 
   // Used by the engine's thread only.
   EngineCore core_;
-  std::optional<Alarm> alarm_;  // also raises the signal; only with a sharing rule that preempts
-  std::vector<Event> batch_;
+  std::optional<Alarm> alarm_;  // raises the signal too; only with a sharing that preempts
+  Batch batch_;
   static constexpr size_t kPatienceEntries = 1024;
   std::set<Patience> patience_;               // of requests that may not have begun
   size_t patience_limit_ = kPatienceEntries;  // at this size, those that have begun are erased

@@ -16,7 +16,8 @@ class Task {
 
 enum class TaskStatus { kDone, kPreempted };
 
-// The device, as the engine sees it. Only one thread calls its functions.
+// The device, as the engine sees it. One thread calls its functions. Begin, Resume and Results may
+// throw std::bad_alloc: the task, if there is one, is then destroyed, and the executor goes on.
 class Executor {
  public:
   virtual ~Executor() = default;

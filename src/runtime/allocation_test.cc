@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -120,6 +121,61 @@ TEST(ExecutorAllocation, AStepOfWhichSomeTokensAreReadAllocatesItsTaskAlone) {
   EXPECT_EQ(steady_allocations(mixed, 3, 0), kSteps - kWarmUp);
   const OneShotPlan prompt = {.rows = {{0, 0, all, blocks[0], {}, &labels}}};
   EXPECT_EQ(steady_allocations(prompt, 0, 1), kSteps - kWarmUp);
+}
+
+// At each allocation of a first step, on every thread of the team.
+TEST(ExecutorAllocation, AFailureLeavesTheExecutorWhole) {
+  constexpr int32_t kTokens = 60, kPast = 20;
+  SmallExecutor small(8);
+  const ForwardContext context = SmallExecutor::ContextOf(small.model, &small.kv);
+  GenerateSpec generate;
+  generate.num_logprobs = 3;
+  const OutputSpec labels = LabelSpec{.tokens = {5, 90}, .want_log_sum_exp = true};
+  const std::vector<TokenId> tokens(kTokens, 7);
+  const std::span<const TokenId> all = tokens, past = all.first(kPast);
+  const std::vector<DrawSpec> draws = {{&generate, 0, all, kTokens}, {&generate, 1, all, kTokens}};
+  const std::vector<BlockId> blocks[] = {testing::Blocks(0, kTokens), testing::Blocks(2, kTokens),
+                                         testing::Blocks(4, kTokens)};
+  const StepPlan plan =
+      MixedPlan{.prefills = {{0,
+                              0,
+                              all,
+                              blocks[0],
+                              draws,
+                              nullptr,
+                              {.begin = 1, .tokens = all.subspan(1), .num_top = 2}},
+                             {1, 0, past, blocks[1]},
+                             {2, 0, all, blocks[2], {}, &labels}}};
+  const std::atomic<bool> never{false};
+  const auto run = [&](CpuExecutor& executor) {
+    const std::unique_ptr<Task> task = executor.Begin(plan);
+    executor.Resume(*task, never);
+    return StepResults(executor.Results(*task));
+  };
+  const auto token_of = [](const StepResults& results) { return results.draws[1].token.token; };
+  const ForwardLimits limits = {.max_tokens = 256, .max_logit_rows = 3};
+  CpuExecutor undisturbed(context, limits, &small.kv);
+  const StepResults expected = run(undisturbed);
+  int64_t num_before = 0;
+  for (int64_t num_failed = 1; num_failed > 0; ++num_before) {
+    SCOPED_TRACE(num_before);
+    CpuExecutor executor(context, limits, &small.kv);
+    bool thrown = false;
+    testing::FailingAllocations::Begin(num_before, 1);
+    try {
+      run(executor);
+    } catch (const std::bad_alloc&) {
+      thrown = true;
+    }
+    num_failed = testing::FailingAllocations::End();
+    EXPECT_TRUE(num_failed > 0 || !thrown);
+    const StepResults results = run(executor);
+    ASSERT_EQ(token_of(results), token_of(expected));
+    ASSERT_EQ(results.reads[0].values.values, expected.reads[0].values.values);
+    ASSERT_EQ(results.reads[0].values.log_sum_exp, expected.reads[0].values.log_sum_exp);
+    ASSERT_EQ(results.prompt_logprobs[0].logprobs.size(), size_t{kTokens - 1});
+  }
+  EXPECT_GT(num_before, 50);
 }
 
 }  // namespace

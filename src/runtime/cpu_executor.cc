@@ -20,7 +20,10 @@ struct CpuExecutor::State {
 
 class CpuExecutor::CpuTask final : public Task {
  public:
-  CpuTask(StatePool* pool, std::unique_ptr<State> begun) : state(std::move(begun)), pool_(pool) {}
+  // Takes a free state. REQUIRES: there is one.
+  explicit CpuTask(StatePool* pool) : state(std::move(pool->free.back())), pool_(pool) {
+    pool->free.pop_back();
+  }
   ~CpuTask() override { pool_->free.push_back(std::move(state)); }
 
   std::unique_ptr<State> state;
@@ -56,23 +59,23 @@ std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
   const bool apart = decodes_apart_ && std::holds_alternative<DecodePlan>(plan);
   StatePool& pool = apart ? decode_states_ : states_;
   if (pool.free.empty()) {
+    pool.free.reserve(pool.num_states + 1);  // the end of a task takes no memory
     pool.free.push_back(std::make_unique<State>(context_, pool.limits, &sampler_));
     ++pool.num_states;
     state_bytes_ += pool.free.back()->pass.activation_bytes();
-    pool.free.reserve(pool.num_states);
   }
-  std::unique_ptr<State> state = std::move(pool.free.back());
-  pool.free.pop_back();
-  state->copies = CopiesOf(plan);
-  state->next_copy_ticket = 0;
-  state->pass.batch().Clear();
-  state->outputs.Begin(plan);
+  auto task = std::make_unique<CpuTask>(&pool);
+  State& state = *task->state;
+  state.copies = CopiesOf(plan);
+  state.next_copy_ticket = 0;
+  state.pass.batch().Clear();
+  state.outputs.Begin(plan);
   ForEachRow(plan, [&](const PlanRow& row) {
-    state->outputs.AddRow(row, kv_->BlocksOf(row.block_table), &state->pass.batch());
+    state.outputs.AddRow(row, kv_->BlocksOf(row.block_table), &state.pass.batch());
   });
-  SKEIN_CHECK(state->pass.batch().rows.size() == 1 || !kv_->layout().contiguous);
-  state->pass.Begin();
-  return std::make_unique<CpuTask>(&pool, std::move(state));
+  SKEIN_CHECK(state.pass.batch().rows.size() == 1 || !kv_->layout().contiguous);
+  state.pass.Begin();
+  return task;
 }
 
 TaskStatus CpuExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {

@@ -247,6 +247,13 @@ void Scheduler::ObserveStep(TimeUs now_us) {
   preemption_.NoteStep(now_us);
 }
 
+void Scheduler::FailStep(const Status& status, TimeUs now_us) {
+  SKEIN_CHECK(step_.in_flight());
+  if (RequestRecord* largest = step_.Largest()) completion_.FailRequest(largest, status, now_us);
+  suspended_.Drop(&step_);
+  Sweep();
+}
+
 void Scheduler::FailAll(const Status& status, TimeUs now_us) {
   step_.state = StepState::kFinished;
   step_.prefills.clear();

@@ -99,7 +99,11 @@ class Scheduler {
   // `*results` are the results of the plan. Their contents are moved out; the vectors keep their
   // sizes. REQUIRES: a plan is being executed.
   void Complete(StepResults* results, TimeUs now_us);
-  // Ends every request with kError. A plan that is being executed is abandoned.
+  // The step in flight cannot be computed: its largest request ends with kError, and the others go
+  // on from their tokens before it. Observers do not hear of it. REQUIRES: a plan is being
+  // executed.
+  void FailStep(const Status& status, TimeUs now_us);
+  // Ends every request with kError. A plan being executed is abandoned.
   void FailAll(const Status& status, TimeUs now_us);
 
   // The outputs since the last call, in order. Valid until the next call of any function.

@@ -54,6 +54,26 @@ bool Step::KeepsTpot() const {
   });
 }
 
+RequestRecord* Step::Largest() const {
+  RequestRecord* largest = nullptr;
+  int32_t most = 0;
+  const auto look = [&](const Sequence* sequence, int32_t num_tokens) {
+    if (HasEnded(sequence->state) || num_tokens < most) return;
+    largest = sequence->request;
+    most = num_tokens;
+  };
+  for (const auto* rows : {&prefills, &decodes}) {
+    for (const StepRow& row : *rows) {
+      if (row.prefix == nullptr) {
+        look(row.sequence, row.num_tokens);
+      } else {
+        for (const Sequence* member : row.prefix->members) look(member, row.num_tokens);
+      }
+    }
+  }
+  return largest;
+}
+
 int64_t Step::NumPrefillTokens() const {
   int64_t num_tokens = 0;
   for (const StepRow& row : prefills) num_tokens += row.num_tokens;

@@ -83,6 +83,8 @@ struct Step {
   // Whether all requests that wait for the step's rows have ended.
   bool IsDead() const;
   int64_t NumPrefillTokens() const;
+  // The live request with the most tokens in the step, the last of several. Null: all have ended.
+  RequestRecord* Largest() const;
 
   // Calls fn(sequence) for the sequences that wait for a prefill row.
   template <typename Fn>

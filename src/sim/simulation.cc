@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -42,9 +43,7 @@ SimOutcome Simulation::Run(const ArrivalSource& source, const Callbacks& callbac
       if (status.ok()) {
         num_running += NumSamples(next->request);
         const TimeUs arrival_us = concurrency > 0 ? clock_->NowUs() : next->arrival_us;
-        std::vector<Request> one;
-        one.push_back(std::move(next->request));
-        core.Arrive(id, std::move(one), on_output, arrival_us);
+        core.Arrive(id, std::span(&next->request, 1), on_output, arrival_us);
       } else {
         callbacks.on_refused(static_cast<int64_t>(id), status);
       }

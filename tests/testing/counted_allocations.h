@@ -10,14 +10,21 @@
 #include <cstdlib>
 #include <new>
 
+#include "testing/failing_allocations.h"
+
 namespace {
 
 std::atomic<int64_t> num_allocations{0};
 std::atomic<int64_t> live_bytes{0};
 
+// As operator new: asks the new handler, and throws without one.
 void* CountedAllocate(size_t size) {
-  void* memory = std::malloc(size);
-  if (memory == nullptr) std::abort();
+  void* memory = nullptr;
+  while (skein::testing::FailingAllocations::Fails() || (memory = std::malloc(size)) == nullptr) {
+    const std::new_handler handler = std::get_new_handler();
+    if (handler == nullptr) throw std::bad_alloc();
+    handler();
+  }
   ++num_allocations;
   live_bytes += static_cast<int64_t>(malloc_usable_size(memory));
   return memory;
@@ -33,7 +40,13 @@ void CountedFree(void* memory) {
 
 void* operator new(size_t size) { return CountedAllocate(size); }
 void* operator new[](size_t size) { return CountedAllocate(size); }
-void* operator new(size_t size, const std::nothrow_t&) noexcept { return CountedAllocate(size); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return CountedAllocate(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept { CountedFree(memory); }
 void operator delete[](void* memory) noexcept { CountedFree(memory); }
 void operator delete(void* memory, size_t) noexcept { CountedFree(memory); }

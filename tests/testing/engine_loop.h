@@ -38,9 +38,9 @@ class Answers {
       }
       EXPECT_EQ(output.read.has_value(), output.read && output.finish == FinishReason::kStop);
       sample.read = std::move(output.read);
-      sample.finish = output.finish;
       sample.status = output.status;
       sample.times = output.times;
+      sample.finish = output.finish;
       if (output.finish) ++num_finished_;
       changed_.notify_all();
     };

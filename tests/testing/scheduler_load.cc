@@ -262,6 +262,45 @@ void LoseDevice(World* world, Scheduler* scheduler, TimeUs now_us) {
   EXPECT_TRUE(scheduler->empty());
 }
 
+// The step that runs finds no memory: at most one request ends with an error.
+void FailStep(World* world, Scheduler* scheduler, TimeUs now_us) {
+  const bool withholds = world->config.scheduler.policies.decode_set == DecodeSet::kStatic;
+  Collect(world, scheduler);
+  std::map<RequestId, size_t> before;
+  for (auto& [id, request] : world->expected) {
+    before[id] = request.finish.size();
+    // Its end is told with the whole batch's.
+    if (withholds) request.failed |= std::ssize(request.finish) < NumSamples(request.request);
+  }
+  scheduler->FailStep(Status(StatusCode::kUnavailable, "no memory"), now_us);
+  scheduler->CheckIntegrity();
+  Collect(world, scheduler);
+  if (withholds) return;
+  int num_failed = 0;
+  for (auto& [id, request] : world->expected) {
+    if (request.finish.size() == before[id]) continue;
+    request.failed = true;
+    EXPECT_EQ(std::ssize(request.finish), NumSamples(request.request));
+    ++num_failed;
+  }
+  EXPECT_LE(num_failed, 1);
+}
+
+using StoppedTasks = std::map<int64_t, std::unique_ptr<Task>>;  // by step
+
+// Whether the step that has run is lost with its device or for want of memory, as it is now and
+// then.
+bool StepIsLost(World* world, Scheduler* scheduler, StoppedTasks* stopped, TimeUs now_us) {
+  if (world->random.OneIn(30)) {
+    LoseDevice(world, scheduler, now_us);
+    stopped->clear();
+    return true;
+  }
+  if (!world->random.OneIn(10)) return false;
+  FailStep(world, scheduler, now_us);
+  return true;
+}
+
 constexpr TimeUs kMostJumpUs = 100'000'000'000;  // about a day
 
 void RunWorkload(World* world, int32_t num_requests) {
@@ -271,7 +310,7 @@ void RunWorkload(World* world, int32_t num_requests) {
   Scheduler scheduler(config);
   FakeExecutor executor(world->options);
   const std::atomic<bool> never{false};
-  std::map<int64_t, std::unique_ptr<Task>> stopped;  // by step
+  StoppedTasks stopped;
   TimeUs now_us = 0;
   RequestId next_id = 0;
   // Runs the step until it has ended; false if it has made way.
@@ -311,11 +350,7 @@ void RunWorkload(World* world, int32_t num_requests) {
     std::erase_if(stopped, [&](const auto& step) { return !scheduler.IsSuspended(step.first); });
     if (task == nullptr) task = executor.Begin(*plan);
     if (!run(task)) continue;
-    if (world->faults && random.OneIn(30)) {
-      LoseDevice(world, &scheduler, now_us);
-      stopped.clear();
-      continue;
-    }
+    if (world->faults && StepIsLost(world, &scheduler, &stopped, now_us)) continue;
     if (random.OneIn(15)) CancelSomething(world, &scheduler, now_us);  // while it is in the step
     StepResults results = executor.Results(*task);
     now_us += random.Between(0, 1000);

@@ -14,7 +14,7 @@ struct LoadCounts {
 
 enum class Faults {
   kNone,
-  kInjected,  // the device is lost with the step that runs, and the clock jumps
+  kInjected,  // the device is lost with the step that runs, a step finds no memory, the clock jumps
 };
 
 // Runs the scheduler against FakeExecutor, step by step on one thread: a random configuration and

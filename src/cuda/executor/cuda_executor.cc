@@ -25,7 +25,10 @@ struct CudaExecutor::State {
 
 class CudaExecutor::CudaTask final : public Task {
  public:
-  CudaTask(StatePool* pool, std::unique_ptr<State> begun) : state(std::move(begun)), pool_(pool) {}
+  // Takes a free state. REQUIRES: there is one.
+  explicit CudaTask(StatePool* pool) : state(std::move(pool->free.back())), pool_(pool) {
+    pool->free.pop_back();
+  }
   ~CudaTask() override { pool_->free.push_back(std::move(state)); }
 
   std::unique_ptr<State> state;
@@ -71,18 +74,17 @@ std::unique_ptr<Task> CudaExecutor::Begin(const StepPlan& plan) {
   const bool apart = decode_states_.num_states > 0 && std::holds_alternative<DecodePlan>(plan);
   StatePool& pool = apart ? decode_states_ : states_;
   SKEIN_CHECK(!pool.free.empty());
-  std::unique_ptr<State> state = std::move(pool.free.back());
-  pool.free.pop_back();
-  // Operators of a task that was given up may still be running.
-  Lose(WaitForOperators(*state));
-  state->outputs_coming = false;
-  ForwardBatch& batch = state->pass->batch();
+  auto task = std::make_unique<CudaTask>(&pool);
+  State& state = *task->state;
+  // A task that was given up may have left operators behind.
+  Lose(WaitForOperators(state));
+  state.outputs_coming = false;
+  ForwardBatch& batch = state.pass->batch();
   batch.Clear();
-  state->outputs.Begin(plan);
-  ForEachRow(plan,
-             [&](const PlanRow& row) { state->outputs.AddRow(row, row.block_table, &batch); });
-  Lose(state->pass->Begin(CopiesOf(plan)));
-  return std::make_unique<CudaTask>(&pool, std::move(state));
+  state.outputs.Begin(plan);
+  ForEachRow(plan, [&](const PlanRow& row) { state.outputs.AddRow(row, row.block_table, &batch); });
+  Lose(state.pass->Begin(CopiesOf(plan)));
+  return task;
 }
 
 TaskStatus CudaExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {

@@ -51,7 +51,7 @@ Result<uint16_t> DecodeListener::Start(const HostPort& address) {
     Accept();
     SayAlive();
   });
-  thread_ = std::thread([this] { io_.run(); });
+  thread_ = std::thread([this] { RunUntilDone(&io_); });
   return port;
 }
 

@@ -24,7 +24,7 @@ DecodePeer::DecodePeer(HostPort address, Hello hello, size_t max_queued_bytes, E
       events_(std::move(events)),
       work_(io_.get_executor()) {
   boost::asio::post(io_, [this] { Connect(); });
-  thread_ = std::thread([this] { io_.run(); });
+  thread_ = std::thread([this] { RunUntilDone(&io_); });
 }
 
 DecodePeer::~DecodePeer() { Stop(); }

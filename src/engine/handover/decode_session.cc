@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/post.hpp>
+#include <new>
 #include <utility>
 #include <variant>
 
@@ -71,8 +72,16 @@ Status DecodeSession::HandleHello(const Hello& hello) {
 bool DecodeSession::ImportBlocks(const BlockRun& run, std::shared_ptr<const WireBytes> bytes) {
   return owner_->engine_->VisitBlocks(
       [self = shared_from_this(), run, kept = std::move(bytes)](BlockManager* blocks) {
-        ImportPrefix(blocks, self->owner_->port_, run);
-        boost::asio::post(self->owner_->io_, [self] { self->channel_->ReadNext(); });
+        const auto read_on = [&self] {
+          boost::asio::post(self->owner_->io_, [self] { self->channel_->ReadNext(); });
+        };
+        try {
+          ImportPrefix(blocks, self->owner_->port_, run);
+        } catch (const std::bad_alloc&) {
+          read_on();
+          throw;  // the engine begins anew
+        }
+        read_on();
       });
 }
 

@@ -5,7 +5,10 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <charconv>
+#include <new>
 #include <utility>
+
+#include "base/memory_reserve.h"
 
 namespace skein {
 
@@ -18,15 +21,26 @@ FrameChannel::FrameChannel(boost::asio::ip::tcp::socket socket, size_t max_queue
   socket_.set_option(boost::asio::socket_base::keep_alive(true), ignored);
 }
 
+template <typename Fn>
+void FrameChannel::Guard(const Fn& fn) {
+  try {
+    fn();
+  } catch (const std::bad_alloc&) {
+    Close("no memory left");
+  }
+}
+
 void FrameChannel::ReadNext() {
   if (closed_) return;
-  boost::asio::async_read(socket_, boost::asio::buffer(head_),
-                          [self = shared_from_this()](error_code error, size_t /*num_bytes*/) {
-                            if (error) return self->Close(error.message());
-                            Result<size_t> length = ParseFrameHead(self->head_);
-                            if (!length.ok()) return self->Close(length.status().message());
-                            self->ReadBody(*length);
-                          });
+  const auto take = [self = shared_from_this()](error_code error, size_t /*num_bytes*/) {
+    self->Guard([&] {
+      if (error) return self->Close(error.message());
+      Result<size_t> length = ParseFrameHead(self->head_);
+      if (!length.ok()) return self->Close(length.status().message());
+      self->ReadBody(*length);
+    });
+  };
+  boost::asio::async_read(socket_, boost::asio::buffer(head_), take);
 }
 
 // The buffer grows with the bytes that arrive, since a frame's header alone may claim any length.
@@ -39,10 +53,12 @@ void FrameChannel::ReadBody(size_t num_bytes) {
   boost::asio::async_read(
       socket_, boost::asio::buffer(body_.data() + begin, piece),
       [self = shared_from_this(), num_bytes](error_code error, size_t /*num_read*/) {
-        if (error) return self->Close(error.message());
-        if (self->closed_) return;
-        if (self->body_.size() < num_bytes) return self->ReadBody(num_bytes);
-        self->events_.received(std::exchange(self->body_, {}));
+        self->Guard([&] {
+          if (error) return self->Close(error.message());
+          if (self->closed_) return;
+          if (self->body_.size() < num_bytes) return self->ReadBody(num_bytes);
+          self->events_.received(std::exchange(self->body_, {}));
+        });
       });
 }
 
@@ -72,6 +88,17 @@ void FrameChannel::Close(const std::string& reason) {
   socket_.close(ignored);
   const Events events = std::exchange(events_, {});
   if (events.closed) events.closed(reason);
+}
+
+void RunUntilDone(boost::asio::io_context* io) {
+  const ReserveScope scope;
+  while (true) {
+    try {
+      io->run();
+      return;
+    } catch (const std::bad_alloc&) {
+    }
+  }
 }
 
 Result<HostPort> ParseHostPort(const std::string& option, const std::string& text) {

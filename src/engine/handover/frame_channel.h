@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <cstddef>
 #include <deque>
@@ -34,6 +35,9 @@ class FrameChannel : public std::enable_shared_from_this<FrameChannel> {
   size_t queued_bytes() const { return queued_bytes_; }
 
  private:
+  // Runs a part of the connection's work; without memory for it the connection is closed.
+  template <typename Fn>
+  void Guard(const Fn& fn);
   void ReadBody(size_t num_bytes);
   void WriteFirst();
 
@@ -46,6 +50,9 @@ class FrameChannel : public std::enable_shared_from_this<FrameChannel> {
   size_t queued_bytes_ = 0;
   bool closed_ = false;
 };
+
+// Runs the handlers of `io` until there is no more work. One that finds no memory is given up.
+void RunUntilDone(boost::asio::io_context* io);
 
 // An address, as HOST:PORT.
 struct HostPort {
