@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::string_view kSpace = " \n\r\t";
 constexpr std::string_view kArgsMark = "[ARGS]";
+// Models without a form of their own (Gemma) often put their JSON into a block of code.
+constexpr ToolMarks kCodeBlock = {"```json", "```"};
 
 // The length of the longest end of `text` that is a beginning of `mark`, but not the whole mark.
 size_t HeldBytes(std::string_view text, std::string_view mark) {
@@ -26,7 +28,7 @@ bool MayBegin(std::string_view text, std::string_view mark) {
 
 ToolCallParser::ToolCallParser(ToolStyle style, std::vector<std::string> names)
     : style_(style),
-      marks_(MarksOf(style)),
+      marks_(style == ToolStyle::kJson ? kCodeBlock : MarksOf(style)),
       names_(std::move(names)),
       bare_(style == ToolStyle::kLlama3 || style == ToolStyle::kJson) {}
 
@@ -116,6 +118,12 @@ bool ToolCallParser::ReadBetweenCalls(Piece* piece) {
   for (const std::string_view mark : {marks_.end, marks_.begin}) {
     if (mark.empty()) continue;
     if (rest.starts_with(mark)) {
+      // A block of code without a call is content.
+      if (style_ == ToolStyle::kJson && mark == marks_.end &&
+          std::string_view(buffer_).substr(calls_begin_).starts_with(marks_.begin)) {
+        GiveUp(piece);
+        return true;
+      }
       pos_ += mark.size();
       if (mark == marks_.end) mode_ = Mode::kText;
       return true;
@@ -123,7 +131,8 @@ bool ToolCallParser::ReadBetweenCalls(Piece* piece) {
     if (MayBegin(rest, mark)) return false;
   }
   if (c == '{') {
-    scanner_.emplace(num_calls_, bare_ && num_calls_ == 0 ? &names_ : nullptr);
+    const bool named = bare_ && (num_calls_ == 0 || style_ == ToolStyle::kJson);
+    scanner_.emplace(num_calls_, named ? &names_ : nullptr);
     return true;
   }
   if (kSpace.find(c) != kSpace.npos || c == ',' || c == ';' || c == '[' || c == ']') {

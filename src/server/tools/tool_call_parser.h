@@ -16,8 +16,9 @@ namespace skein {
 //   I look it up. <tool_call> {"name": "find", "arguments": {"q": 1}} </tool_call>
 //   |- content -|             |-------------- one call -------------|
 //
-// In styles without marks, an answer consists of calls if it begins with a call of one of the
-// request's functions. Text that only resembles a call is content. One thread.
+// In styles without marks, an answer is calls if it begins with one of the request's functions. In
+// kJson they may also stand in a block of code (```json). A text that only looks like a call is
+// content. One thread.
 class ToolCallParser {
  public:
   struct Piece {

@@ -115,6 +115,16 @@ TEST(ToolCallParser, Json) {
   Expect(kStyle, " [{\"name\": \"add\", \"arguments\": {\"a\": 1}}]", "", {{"add", {{"a", 1}}}});
   Expect(kStyle, "[1, 2] are numbers", "[1, 2] are numbers", {});
   Expect(kStyle, "   ", "   ", {});
+  // In a block of code, as Gemma writes it.
+  const std::string add = "{\"name\": \"add\", \"arguments\": {\"a\": 1}}";
+  Expect(kStyle, "I add them.\n```json\n" + add + "\n```\n", "I add them.", {{"add", {{"a", 1}}}});
+  Expect(kStyle, "```json\n[" + add + ",\n {\"name\": \"find\"}]\n``` Done.", " Done.",
+         {{"add", {{"a", 1}}}, {"find", Json::object()}});
+  for (const std::string block :
+       {"```json\n{\"age\": 3}\n```", "```json\n[]\n```", "```python\nadd(1)\n```",
+        "```json\n{\"name\": \"multiply\", \"arguments\": {}}\n```"}) {
+    Expect(kStyle, block, block, {});
+  }
 }
 
 TEST(ToolCallParser, ArgumentsArriveWhileTheyAreWritten) {
