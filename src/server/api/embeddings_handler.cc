@@ -1,5 +1,6 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <bit>
 #include <memory>
 #include <utility>
 
@@ -24,25 +25,47 @@ Status ReadInputField(FieldReader* reader, const InputOptions& options, PoolingC
   return Status::Ok();
 }
 
-// Reads encoding_format: "float" (default) or "base64".
-bool ReadBase64(FieldReader* reader) {
+// The form of the vectors in an answer. kBytes: the body holds their numbers alone, little-endian
+// binary32, one vector behind the other.
+enum class VectorFormat { kFloat, kBase64, kBytes };
+
+// Reads encoding_format. vLLM has the same names.
+VectorFormat ReadVectorFormat(FieldReader* reader, PoolingCall* call) {
   const std::string format = reader->String("encoding_format").value_or("float");
-  if (format != "float" && format != "base64") {
-    reader->RefuseValue("encoding_format", "\"float\" or \"base64\"", Json(format));
+  if (format == "base64") return VectorFormat::kBase64;
+  if (format == "bytes_only") {
+    call->content_type = "application/octet-stream";
+    return VectorFormat::kBytes;
   }
-  return format == "base64";
+  if (format != "float") {
+    reader->RefuseValue("encoding_format", R"("float", "base64" or "bytes_only")", Json(format));
+  }
+  return VectorFormat::kFloat;
 }
 
-// Makes a list answer: the members of `head`, then an entry {"object": `entry`, "index", `name`:
-// vector} for each vector.
-std::string VectorList(const Json& head, const char* entry, const char* name, bool base64,
+std::string VectorBytes(const PooledResults& results) {
+  static_assert(std::endian::native == std::endian::little);
+  std::string body;
+  if (!results.vectors.empty()) {
+    body.reserve(results.vectors.size() * results.vectors.front().size() * sizeof(float));
+  }
+  for (const std::vector<float>& vector : results.vectors) {
+    body.append(reinterpret_cast<const char*>(vector.data()), vector.size() * sizeof(float));
+  }
+  return body;
+}
+
+// Makes a list answer. Each entry holds one vector: {"object": `entry`, "index", `name`: vector}.
+// `head` has the first members.
+std::string VectorList(const Json& head, const char* entry, const char* name, VectorFormat format,
                        const PooledResults& results) {
+  if (format == VectorFormat::kBytes) return VectorBytes(results);
   std::string body = DumpJson(head);
   body.pop_back();
   body += R"(,"data":[)";
   for (size_t i = 0; i < results.vectors.size(); ++i) {
     body += fmt::format(R"({}{{"object":"{}","index":{},"{}":)", i > 0 ? "," : "", entry, i, name);
-    if (base64) {
+    if (format == VectorFormat::kBase64) {
       body += '"';
       AppendBase64(results.vectors[i], &body);
       body += '"';
@@ -79,12 +102,12 @@ Status StartEmbeddings(const ServerContext& context, const HttpRequest& request,
   InputOptions options = ReadInputOptions(&reader, *call.model);
   ReadPromptName(&reader, *call.model, &options);
   ReadEmbeddingFields(&reader, call.model->traits.normalizes, &call);
-  const bool base64 = ReadBase64(&reader);
+  const VectorFormat format = ReadVectorFormat(&reader, &call);
   SKEIN_RETURN_IF_ERROR(ReadInputField(&reader, options, &call));
   Json head = ListHead(*call.model);
   FinishPooling(context, std::move(call), std::move(responder),
-                [head = std::move(head), base64](const PooledResults& results) {
-                  return VectorList(head, "embedding", "embedding", base64, results);
+                [head = std::move(head), format](const PooledResults& results) {
+                  return VectorList(head, "embedding", "embedding", format, results);
                 });
   return Status::Ok();
 }
@@ -116,12 +139,12 @@ Status StartPooling(const ServerContext& context, const HttpRequest& request,
   } else if (activate) {
     call.activation = ActivationOf(call.model->traits);
   }
-  const bool base64 = ReadBase64(&reader);
+  const VectorFormat format = ReadVectorFormat(&reader, &call);
   SKEIN_RETURN_IF_ERROR(ReadInputField(&reader, options, &call));
   Json head = ListHead(*call.model, "pool", context.random_seed());
   FinishPooling(context, std::move(call), std::move(responder),
-                [head = std::move(head), base64](const PooledResults& results) {
-                  return VectorList(head, "pooling", "data", base64, results);
+                [head = std::move(head), format](const PooledResults& results) {
+                  return VectorList(head, "pooling", "data", format, results);
                 });
   return Status::Ok();
 }
@@ -165,7 +188,9 @@ Status StartClassify(const ServerContext& context, const HttpRequest& request,
 void AddEmbeddingsRoutes(Router* router) {
   router->AddWork("POST", "/v1/embeddings", Starting(&StartEmbeddings), RouteClass::kEmbed);
   router->AddWork("POST", "/pooling", Starting(&StartPooling), RouteClass::kEmbed);
-  router->AddWork("POST", "/classify", Starting(&StartClassify), RouteClass::kEmbed);
+  for (const char* path : {"/classify", "/v1/classify"}) {  // the second is what smg asks
+    router->AddWork("POST", path, Starting(&StartClassify), RouteClass::kEmbed);
+  }
 }
 
 }  // namespace skein

@@ -79,6 +79,22 @@ TEST_F(EmbeddingsTest, Base64HoldsTheSameFloats) {
   }
 }
 
+TEST_F(EmbeddingsTest, BytesAreTheSameFloatsAlone) {
+  Start();
+  for (const char* path : {"/v1/embeddings", "/pooling"}) {
+    const Answer answer = Post(path, R"({"input": ["ab", "c"], "encoding_format": "bytes_only"})");
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(answer.Field("Content-Type"), "application/octet-stream");
+    std::vector<float> floats(answer.body.size() / sizeof(float));
+    std::memcpy(floats.data(), answer.body.data(), floats.size() * sizeof(float));
+    std::vector<float> expected = Unit({2, 97, 98, 12});
+    const std::vector<float> second = Unit({1, 99, 99, 12});
+    expected.insert(expected.end(), second.begin(), second.end());
+    EXPECT_EQ(floats, expected);
+    EXPECT_EQ(answer.body.size(), expected.size() * sizeof(float));
+  }
+}
+
 TEST_F(EmbeddingsTest, DimensionsAreCutThenNormalized) {
   Start();
   EXPECT_EQ(
@@ -198,8 +214,8 @@ TEST_F(EmbeddingsTest, MistakesAreNamed) {
 TEST_F(EmbeddingsTest, ModelsWithoutTheOutputSaySo) {
   traits_ = {};
   Start();
-  for (const char* path :
-       {"/v1/embeddings", "/pooling", "/classify", "/embed", "/predict", "/similarity"}) {
+  for (const char* path : {"/v1/embeddings", "/pooling", "/classify", "/v1/classify", "/embed",
+                           "/predict", "/similarity"}) {
     const Answer answer = Post(path, R"({"input": "a", "inputs": "a"})");
     EXPECT_EQ(answer.status, 400) << path;
     EXPECT_EQ(answer.json()["error"]["param"], "model") << path;
@@ -244,6 +260,7 @@ TEST_F(ClassifyTest, Probabilities) {
   EXPECT_EQ(data[1]["label"], "low");  // of equal classes the first
   EXPECT_EQ(data[1]["probs"].dump(), "[0.5,0.5]");
   EXPECT_EQ(answer.json()["usage"]["prompt_tokens"], 4);
+  EXPECT_EQ(Post("/v1/classify", R"({"input": ["abc", [65]]})").json()["data"], data);
   const Json raw = Post("/classify", R"({"input": "a", "use_activation": false})").json();
   EXPECT_EQ(raw["data"][0]["probs"].dump(), "[0.0,0.0]");
   const Json pooled = Post("/pooling", R"({"input": "a"})").json();

@@ -140,6 +140,11 @@ Result<std::string> BatchJob::BodyOf(size_t line) const {
   if (streams) {
     return Status(StatusCode::kInvalidArgument, "stream must not be true in a batch", "stream");
   }
+  if (const Json* format = reader.Find("encoding_format"); format && *format == "bytes_only") {
+    return Status(StatusCode::kInvalidArgument,
+                  "encoding_format must be \"float\" or \"base64\" in a batch, got \"bytes_only\"",
+                  "encoding_format");
+  }
   for (const char* field :
        {"stream", "stream_options", "slo_ttft_ms", "slo_tpot_ms", "timeout_ms", "background"}) {
     body.erase(field);

@@ -153,10 +153,11 @@ TEST_F(BatchesTest, LinesAreAnsweredAsTheRouteAnswersThem) {
       RequestLine("good",
                   R"({"prompt": "Hi", "max_tokens": 5, "priority": -9, "slo_ttft_ms": 1})") +
       "\n" + RequestLine("bad", R"({"prompt": "Hi", "max_tokens": -5})") +
-      RequestLine("stream", R"({"prompt": "Hi", "stream": true})");
+      RequestLine("stream", R"({"prompt": "Hi", "stream": true})") +
+      RequestLine("encoding_format", R"({"prompt": "Hi", "encoding_format": "bytes_only"})");
   const Json batch = Ended(Begin(lines));
   EXPECT_EQ(batch["status"], "completed");
-  EXPECT_EQ(batch["request_counts"].dump(), R"({"total":3,"completed":1,"failed":2})");
+  EXPECT_EQ(batch["request_counts"].dump(), R"({"total":4,"completed":1,"failed":3})");
   EXPECT_EQ(batch["metadata"]["of"], "me");
   const auto output = LinesOf(batch["output_file_id"]);
   ASSERT_EQ(output.size(), 1U);
@@ -167,7 +168,7 @@ TEST_F(BatchesTest, LinesAreAnsweredAsTheRouteAnswersThem) {
   for (const Json& line : LinesOf(batch["error_file_id"])) {
     EXPECT_EQ(line["response"]["status_code"], 400);
     EXPECT_EQ(line["response"]["body"]["error"]["param"],
-              line["custom_id"] == "bad" ? "max_tokens" : "stream");
+              line["custom_id"] == "bad" ? Json("max_tokens") : line["custom_id"]);
   }
 }
 

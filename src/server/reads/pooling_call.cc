@@ -103,6 +103,7 @@ void FinishPooling(const ServerContext& context, PoolingCall call,
     request.second_segment_begin = input.second_segment_begin;
   }
   call.inputs.inputs.clear();
+  spec.content_type = call.content_type;
   spec.write = [call = std::move(call), write = std::move(write)](ReadResults results) {
     PooledResults pooled;
     pooled.usage = results.usage;

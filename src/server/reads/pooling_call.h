@@ -32,6 +32,7 @@ struct PoolingCall {
   bool normalize = false;
   std::optional<int32_t> dimensions;  // an embedding keeps this many; unset: all
   Activation activation = Activation::kNone;
+  std::string content_type = "application/json";  // of the answer
 };
 
 // The first half of a handler: finds the model and reads the fields of every such request.

@@ -24,6 +24,7 @@ ReadSession::ReadSession(Spec spec)
       tokenize_us_(spec.tokenize_us),
       answer_(std::move(spec.answer)),
       write_(std::move(spec.write)),
+      content_type_(std::move(spec.content_type)),
       requests_(std::move(spec.requests)),
       reads_(requests_.size()),
       prompt_logprobs_(requests_.size()),
@@ -131,6 +132,7 @@ void ReadSession::SendAnswer() {
   ReadResults results{std::move(reads_), std::move(prompt_logprobs_), Usage()};
   if (write_) {
     response.body = write_(std::move(results));
+    response.content_type = content_type_;
   } else if (Result<Json> body = answer_(results); body.ok()) {
     response.body = DumpJson(*body);
   } else {

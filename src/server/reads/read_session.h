@@ -63,6 +63,7 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
     std::function<Result<Json>(const ReadResults& results)> answer;
     // Replaces `answer` for bodies too long for a JSON value: makes the text of the body.
     std::function<std::string(ReadResults results)> write;
+    std::string content_type = "application/json";  // of the text that `write` makes
   };
 
   explicit ReadSession(Spec spec);
@@ -97,6 +98,7 @@ class ReadSession : public std::enable_shared_from_this<ReadSession> {
   TimeUs tokenize_us_;
   std::function<Result<Json>(const ReadResults&)> answer_;
   std::function<std::string(ReadResults)> write_;
+  const std::string content_type_;
   PromptTree tree_;                // of the charged requests
   std::vector<Request> requests_;  // empty once they are submitted
   std::vector<Part> parts_;
