@@ -2,10 +2,12 @@
 
 #include <cctype>
 #include <cstdio>
+#include <vector>
 
 #include "apps/commands.h"
 #include "apps/host/help.h"
 #include "apps/host/options_page.h"
+#include "base/closest_name.h"
 
 namespace skein {
 
@@ -49,6 +51,27 @@ std::unique_ptr<CLI::App> MakeCommandLine(int* exit_status) {
   AddBenchCommand(app.get(), exit_status);
   AddSimCommand(app.get(), exit_status);
   return app;
+}
+
+std::string MisspelledCommand(const CLI::App& app, std::span<const std::string> arguments) {
+  const CLI::App* command = &app;
+  for (const std::string& argument : arguments) {
+    if (command->get_require_subcommand_min() == 0) return "";
+    if (argument.starts_with("-")) continue;
+    std::vector<std::string> names;
+    const CLI::App* below = nullptr;
+    for (const CLI::App* named : command->get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(named->get_name());
+      if (named->get_name() == argument) below = named;
+    }
+    if (below == nullptr) {
+      std::string list;
+      for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+      return "there is no command '" + argument + "', only " + list + DidYouMean(argument, names);
+    }
+    command = below;
+  }
+  return "";
 }
 
 }  // namespace skein

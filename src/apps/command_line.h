@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace skein {
@@ -10,7 +11,10 @@ namespace skein {
 // command stores the program's exit status.
 std::unique_ptr<CLI::App> MakeCommandLine(int* exit_status);
 
-// The name of the option's environment variable: SKEIN_MAX_NUM_SEQS for --max-num-seqs.
+// A message about the first argument that should name a command and names none; empty if all do.
+std::string MisspelledCommand(const CLI::App& app, std::span<const std::string> arguments);
+
+// SKEIN_ and the name of the option: SKEIN_MAX_NUM_SEQS of --max-num-seqs.
 std::string EnvironmentName(const CLI::Option& option);
 
 }  // namespace skein

@@ -34,6 +34,21 @@ bool Lists(const std::string& help, const CLI::Option& option) {
   return help.find("\n  " + option.get_name(false, true)) != std::string::npos;
 }
 
+TEST(CommandLine, AWrongCommandIsNamedWithTheLikelyOne) {
+  int status = 0;
+  const auto app = MakeCommandLine(&status);
+  const auto why = [&](std::vector<std::string> arguments) {
+    return MisspelledCommand(*app, arguments);
+  };
+  EXPECT_THAT(why({"serv", "model"}),
+              AllOf(HasSubstr("no command 'serv', only serve"), HasSubstr("mean 'serve'?")));
+  EXPECT_THAT(why({"bench", "ofline"}), EndsWith("; did you mean 'offline'?"));
+  EXPECT_THAT(why({"xyzzy"}), Not(HasSubstr("mean")));
+  EXPECT_EQ(why({"serve", "servv"}), "");
+  EXPECT_EQ(why({"--version"}), "");
+  EXPECT_EQ(why({}), "");
+}
+
 TEST(CommandLine, HelpShowsAtMostTenOptionsAndHelpAllEveryOne) {
   int status = 0;
   const auto app = MakeCommandLine(&status);

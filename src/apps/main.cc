@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <memory>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "apps/command_line.h"
 
@@ -25,7 +27,12 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "--config: %s: there is no such option\n", error.what());
     return kUsageError;
   } catch (const CLI::ParseError& error) {
-    return app->exit(error) == 0 ? 0 : kUsageError;  // 0: the help or the version was asked for
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    if (const std::string why = skein::MisspelledCommand(*app, arguments); !why.empty()) {
+      std::fprintf(stderr, "skein: %s\n", why.c_str());
+      return kUsageError;
+    }
+    return app->exit(error) == 0 ? 0 : kUsageError;  // 0: help or the version
   }
   return exit_status;
 }

@@ -1,7 +1,11 @@
 #include "apps/host/scheduling_options.h"
 
+#include <string>
+#include <vector>
+
 #include "apps/host/choice.h"
 #include "apps/host/help.h"
+#include "base/closest_name.h"
 #include "sched/decode_set/stop_constants.h"
 #include "skein/presets.h"
 
@@ -131,7 +135,10 @@ void AddPrefixGroupOptions(CLI::App* app, SchedulingOptions* o) {
 
 std::string CheckPreset(const std::string& name) {
   if (FindPreset(name) != nullptr) return "";
-  return "is '" + name + "', must be one of: " + ListOfPresets();
+  std::vector<std::string> names;
+  for (const Preset& preset : kPresets) names.emplace_back(preset.name);
+  for (const PresetAlias& alias : kPresetAliases) names.emplace_back(alias.name);
+  return "is '" + name + "', must be one of: " + ListOfPresets() + DidYouMean(name, names);
 }
 
 Status Needs(const char* member, const char* needed) {

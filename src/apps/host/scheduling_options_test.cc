@@ -85,6 +85,7 @@ TEST(SchedulingOptions, AWrongValueIsNamedWithTheOptionAndWhatIsAllowed) {
   EXPECT_THAT(Refusal("--stop-rule often"), HasSubstr("never, heuristic, bandit, q-learning"));
   EXPECT_THAT(Refusal("--scheduling best"),
               HasSubstr("--scheduling: is 'best', must be one of: auto, prelude"));
+  EXPECT_THAT(Refusal("--scheduling preludde"), HasSubstr("; did you mean 'prelude'?"));
   EXPECT_THAT(Refusal("--max-suspended-ms 0"), HasSubstr("--max-suspended-ms"));
   EXPECT_EQ(Refusal("--decode-set prefix-homogeneous --stop-constants max-lost=64,exploration=-1"),
             "stop_constants: exploration is '-1', must be a number in [0, 100]");

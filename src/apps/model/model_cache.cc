@@ -8,9 +8,11 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "apps/model/gguf_convert.h"
 #include "apps/read_file.h"
+#include "base/closest_name.h"
 #include "io/model_dir.h"
 #include "io/safetensors_writer.h"
 
@@ -130,7 +132,12 @@ Result<std::string> FindModelDir(const std::string& model) {
                   "'" + model + "' is not fetched; `skein model fetch " + model + "` does that",
                   "model");
   }
-  return ResolveModelDir(model);
+  Result<std::string> resolved = ResolveModelDir(model);
+  if (resolved.status().code() != StatusCode::kNotFound) return resolved;
+  std::vector<std::string> names;
+  for (const KnownModel& known : KnownModels()) names.push_back(known.name);
+  return Status(StatusCode::kNotFound, resolved.status().message() + DidYouMean(model, names),
+                resolved.status().param());
 }
 
 std::string DecisionAdapterOf(const std::string& model_dir) {

@@ -17,7 +17,10 @@ namespace skein {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Sets an environment variable; the destructor restores it.
 class ScopedVariable {
@@ -76,7 +79,11 @@ TEST_F(ModelCacheTest, AKnownModelIsFoundOnceItIsFetched) {
   Write("cache/models/smollm2/config.json", "{}");
   EXPECT_EQ(FindModelDir("smollm2").value(), (root_ / "cache/models/smollm2").string());
   EXPECT_EQ(FindModelDir(root_.string()).value(), root_.string());
-  EXPECT_THAT(FindModelDir("no such model").status().message(), HasSubstr("no directory"));
+  EXPECT_THAT(FindModelDir("no such model").status().message(),
+              AllOf(HasSubstr("no directory"), Not(HasSubstr("did you mean"))));
+  const Status misspelled = FindModelDir("smolm2").status();
+  EXPECT_THAT(misspelled.message(), EndsWith("; did you mean 'smollm2'?"));
+  EXPECT_EQ(misspelled.param(), "model");
 }
 
 TEST_F(ModelCacheTest, AGgufFileThatCannotBeReadIsNamed) {
