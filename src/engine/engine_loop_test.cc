@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <future>
 #include <limits>
 #include <map>
 #include <string>
@@ -64,6 +65,51 @@ TEST(EngineLoop, GroupsAreTakenWholeOrNotAtAll) {
   EXPECT_THAT(invalid.message(), HasSubstr("2: prompt[0]"));
   EXPECT_TRUE(fixture.engine->SubmitGroup({}, callback, &ids).ok());
   EXPECT_TRUE(fixture.engine->Drain(1'000'000));
+}
+
+TEST(EngineLoop, AViewShowsRunningAndWaitingRequests) {
+  Fixture fixture({.step_us = 5000}, [](EngineConfig* config) {
+    config->scheduler.max_num_seqs = 1;
+    config->scheduler.max_model_len = 4000;
+    config->scheduler.num_kv_blocks = 400;
+  });
+  std::vector<RequestId> ids(4);
+  const int priorities[] = {0, 2, 3, 1};
+  for (int i = 0; i < 4; ++i) {
+    Request request = MakeRequest(100, 3000, static_cast<TokenId>(i));
+    request.priority = priorities[i];
+    if (i == 3) request.slo_ttft_us = 10'000'000;
+    ASSERT_TRUE(fixture.engine->Submit(request, fixture.answers.Callback(), &ids[i]).ok());
+    if (i == 0) fixture.answers.WaitTokens(ids[0], 1);
+  }
+  std::promise<EngineView> seen;
+  ASSERT_TRUE(fixture.engine->View([&](EngineView view) { seen.set_value(std::move(view)); }).ok());
+  const EngineView view = seen.get_future().get();
+  EXPECT_EQ(view.num_running, 1);
+  EXPECT_EQ(view.num_suspended, 0);
+  EXPECT_EQ(view.num_waiting, 3);
+  ASSERT_EQ(view.requests.size(), 4u);
+  const int by_urgency[] = {0, 3, 1, 2};
+  for (int place = 0; place < 4; ++place) {
+    const RequestView& request = view.requests[place];
+    const int i = by_urgency[place];
+    EXPECT_EQ(request.id, ids[i]);
+    EXPECT_EQ(request.priority, priorities[i]);
+    EXPECT_EQ(request.state, i < 1 ? RequestView::State::kRunning : RequestView::State::kWaiting);
+    EXPECT_EQ(request.prompt_tokens, 100);
+    EXPECT_FALSE(request.oneshot);
+    EXPECT_EQ(request.output_tokens > 0, i < 1);
+    EXPECT_EQ(request.computed_tokens >= 100, i < 1);
+    EXPECT_EQ(request.slack_us.has_value(), i == 3);
+  }
+  EXPECT_GT(view.requests[1].slack_us.value_or(0), 0);
+  EXPECT_EQ(view.num_used_blocks, fixture.engine->Stats().kv_blocks_used);
+  EXPECT_GT(view.num_prefixes, 0);
+  for (const RequestId id : ids) fixture.engine->Cancel(id);
+  fixture.answers.WaitFinished(4);
+  fixture.engine->Shutdown();
+  EXPECT_EQ(fixture.engine->View([](const EngineView&) { FAIL(); }).code(),
+            StatusCode::kUnavailable);
 }
 
 TEST(EngineLoop, AThousandDocumentsFitByDefault) {
