@@ -1,15 +1,14 @@
 """POST / and the routes about the model with huggingface_hub's InferenceClient."""
 import json
 import math
-import pathlib
-import shutil
 import urllib.error
 import urllib.request
 
 import huggingface_hub
 import pytest
 
-from skein_server import ROOT, SkeinServer, fetched
+from random_models import modernbert
+from skein_server import SkeinServer, fetched
 
 
 @pytest.fixture(scope="module")
@@ -50,16 +49,6 @@ def test_embeddings(minilm):
     assert far < near <= 1
 
 
-def write_classifier(folder):
-    """A random classifier."""
-    data = ROOT / "tests/data"
-    golden = json.loads((data / "modernbert/classifier/golden.json").read_text())
-    model = pathlib.Path(shutil.copytree(data / "modernbert/classifier", folder / "classifier"))
-    for file in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(data / "tokenizers" / golden["tokenizer"] / file, model)
-    return model
-
-
 def post(server, path, body):
     request = urllib.request.Request(server.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=30) as answer:
@@ -68,7 +57,7 @@ def post(server, path, body):
 
 def test_text_classification(tmp_path):
     """The scores are those of /predict."""
-    with SkeinServer(write_classifier(tmp_path)) as server:
+    with SkeinServer(modernbert("classifier", tmp_path)) as server:
         classes = huggingface_hub.InferenceClient(server.url).text_classification("A text.")
         expected = post(server, "/predict", {"inputs": "A text."})
     assert len(classes) > 1
@@ -88,7 +77,7 @@ def test_zero_shot_classification(smollm2):
 
 def test_zero_shot_classification_by_entailment(tmp_path):
     """A random head with the classes of an entailment model: its scores are those of its own outputs."""
-    model = write_classifier(tmp_path)
+    model = modernbert("classifier", tmp_path)
     config = json.loads((model / "config.json").read_text())
     names = ["entailment", *(f"other {i}" for i in range(len(config["id2label"]) - 1))]
     config["id2label"] = {str(i): name for i, name in enumerate(names)}
