@@ -3,6 +3,8 @@ import json
 import math
 import os
 import pathlib
+import re
+import statistics
 import subprocess
 import urllib.request
 
@@ -13,6 +15,33 @@ PORT = 8741
 TOP = 20
 CHAT = ["What is the capital of France?", "Name a color.", "Who wrote Hamlet?", "Is water wet?", "Say hello.", "What is 2 + 2?",
         "Write one line of a poem.", "How are you?"]
+
+
+def chat_prompt(question):
+    return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+
+
+def prompts(tokens_of):
+    """Token ids of pieces of this project's pages, and of chats."""
+    words = re.sub(r"\s+", " ", (ROOT / "docs/ARCHITECTURE.md").read_text()).split()
+    texts = [" ".join(words[i:i + 60]) for i in range(0, len(words) - 60, 40)][:24]
+    return [tokens_of(text) for text in texts + [chat_prompt(question) for question in CHAT]]
+
+
+def distances(expected, found):
+    """Of the reference's most probable tokens' log-probabilities: (mean, largest)."""
+    apart = [abs(value - other[token]) for one, other in zip(expected, found) for token, value in one.items() if token in other]
+    return statistics.mean(apart), max(apart)
+
+
+def margin_error(expected, found):
+    """The largest error of a margin: of how much more probable the reference's first token is than another one of its list."""
+    errors = [0.0]
+    for one, other in zip(expected, found):
+        first = max(one, key=one.get)
+        if first in other:
+            errors += [abs((one[first] - value) - (other[first] - other[token])) for token, value in one.items() if token in other]
+    return max(errors)
 
 
 def post(url, body):
