@@ -6,7 +6,7 @@ import subprocess
 import gguf
 import numpy
 import pytest
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from skein_server import SHARED, SKEIN_BIN, STORIES, needed
 
@@ -99,6 +99,33 @@ def test_llama_3s_cuts_are_those_of_the_library(tmp_path):
     for options, special in (([], False), (["--special"], True)):
         for text, ids in zip(texts, skein(path, texts, *options), strict=True):
             assert ids == reference.encode(text, add_special_tokens=special).ids, text
+
+
+CUTS = {
+    "qwen35": (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*"
+               r"|\s*[\r\n]+|\s+(?!\S)|\s+", normalizers.NFC()),
+    "gpt-4o": (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+               r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+               r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+", None),
+}
+
+
+@pytest.mark.parametrize("pre", CUTS)
+def test_cuts_are_those_of_the_library(tmp_path, pre):
+    """Published rules on GPT-2's vocabulary, since their own are not at hand."""
+    folder = needed(SHARED / "tokenizers/gpt2")
+    _, _, file = vocabulary(folder)
+    reference = Tokenizer(models.BPE(file["model"]["vocab"], [tuple(merge) for merge in file["model"]["merges"]]))
+    words, normalizer = CUTS[pre]
+    if normalizer:
+        reference.normalizer = normalizer
+    reference.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(words), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    texts = [json.loads(line)["text"] for line in (folder / "cases.jsonl").read_text().splitlines()]
+    texts = [text for text in texts if "<|endoftext|>" not in text]
+    texts += ["we'LL See theHTTPServer's 12345 \u0928\u092e\u0938\u094d\u0924\u0947 e\u0301t\u00e9//\r\n\n  end \u0301x"]
+    for text, ids in zip(texts, skein(write_byte_level(tmp_path / "cuts.gguf", folder, pre), texts), strict=True):
+        assert ids == reference.encode(text).ids, text
 
 
 def scores_of(path):

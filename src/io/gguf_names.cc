@@ -1,8 +1,10 @@
 #include "io/gguf_names.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <span>
+#include <system_error>
 
 namespace skein {
 namespace {
@@ -27,7 +29,32 @@ constexpr PartName kNormNames[] = {{"post_attention_layernorm", "ffn_norm"}};
 constexpr PartName kGemmaNormNames[] = {{"post_attention_layernorm", "post_attention_norm"},
                                         {"pre_feedforward_layernorm", "ffn_norm"},
                                         {"post_feedforward_layernorm", "post_ffw_norm"}};
+constexpr PartName kQwen35Names[] = {
+    {"post_attention_layernorm", "post_attention_norm"},
+    {"linear_attn.in_proj_qkv", "attn_qkv"},
+    {"linear_attn.in_proj_z", "attn_gate"},
+    {"linear_attn.in_proj_a", "ssm_alpha"},
+    {"linear_attn.in_proj_b", "ssm_beta"},
+    {"linear_attn.conv1d", "ssm_conv1d"},
+    {"linear_attn.norm", "ssm_norm"},
+    {"linear_attn.out_proj", "ssm_out"},
+};
+// Names of a layer's tensors that are no part with ".weight" or ".bias".
+constexpr PartName kQwen35WholeNames[] = {{"linear_attn.A_log", "ssm_a"},
+                                          {"linear_attn.dt_bias", "ssm_dt.bias"}};
 constexpr std::string_view kWeightPrefix = "model.layers.", kTensorPrefix = "blk.";
+
+// The names that a layer of an architecture has beside kLayerNames.
+struct OwnNames {
+  std::span<const PartName> parts = kNormNames;
+  std::span<const PartName> wholes = {};
+};
+
+OwnNames NamesOf(std::string_view architecture) {
+  if (architecture == "gemma3") return {.parts = kGemmaNormNames};
+  if (architecture == "qwen35") return {.parts = kQwen35Names, .wholes = kQwen35WholeNames};
+  return {};
+}
 
 // Replaces <from>.<layer>.<part>.<weight or bias> by <to>.<layer>.<other part>.<weight or bias>.
 std::string Rename(std::string_view name, std::string_view PartName::*from,
@@ -36,20 +63,21 @@ std::string Rename(std::string_view name, std::string_view PartName::*from,
   const auto* whole = std::ranges::find(kWholeNames, name, from);
   if (whole != std::end(kWholeNames)) return std::string(whole->*to);
   const size_t layer_end = name.find('.', from_prefix.size()), part_end = name.rfind('.');
-  if (!name.starts_with(from_prefix) || layer_end == std::string_view::npos ||
-      part_end <= layer_end) {
-    return "";
+  if (!name.starts_with(from_prefix) || layer_end == std::string_view::npos) return "";
+  const std::string_view layer =
+      name.substr(from_prefix.size(), layer_end + 1 - from_prefix.size());
+  const OwnNames own = NamesOf(architecture);
+  const auto own_whole = std::ranges::find(own.wholes, name.substr(layer_end + 1), from);
+  if (own_whole != own.wholes.end()) {
+    return std::string(to_prefix).append(layer).append((*own_whole).*to);
   }
+  if (part_end <= layer_end) return "";
   const std::string_view part = name.substr(layer_end + 1, part_end - layer_end - 1);
-  using Names = std::span<const PartName>;
-  const Names norms = architecture == "gemma3" ? Names(kGemmaNormNames) : Names(kNormNames);
-  for (const Names names : {Names(kLayerNames), norms}) {
+  for (const std::span<const PartName> names :
+       {std::span<const PartName>(kLayerNames), own.parts}) {
     const auto found = std::ranges::find(names, part, from);
     if (found == names.end()) continue;
-    return std::string(to_prefix)
-        .append(name.substr(from_prefix.size(), layer_end - from_prefix.size() + 1))
-        .append((*found).*to)
-        .append(name.substr(part_end));
+    return std::string(to_prefix).append(layer).append((*found).*to).append(name.substr(part_end));
   }
   return "";
 }
@@ -59,6 +87,22 @@ std::string Rename(std::string_view name, std::string_view PartName::*from,
 std::string GgufTensorName(std::string_view weight, std::string_view architecture) {
   return Rename(weight, &PartName::weight, &PartName::tensor, kWeightPrefix, kTensorPrefix,
                 architecture);
+}
+
+int64_t LayerOfGgufTensor(std::string_view tensor) {
+  int64_t layer = -1;
+  if (!tensor.starts_with(kTensorPrefix)) return layer;
+  tensor.remove_prefix(kTensorPrefix.size());
+  const auto read = std::from_chars(tensor.data(), tensor.data() + tensor.size(), layer);
+  return read.ec == std::errc() ? layer : -1;
+}
+
+GgufHalves HalvesOfGgufTensor(std::string_view tensor, std::string_view decision_type) {
+  constexpr std::string_view kHead = "cls.output";
+  if (decision_type != "kev" || !tensor.starts_with(kHead)) return {};
+  const std::string_view part = tensor.substr(kHead.size());
+  if (part != ".weight" && part != ".bias") return {};
+  return {std::string("kev.head.q").append(part), std::string("kev.head.k").append(part)};
 }
 
 bool InterleavesHeads(std::string_view architecture) { return architecture == "llama"; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,8 +15,18 @@ std::string GgufTensorName(std::string_view weight, std::string_view architectur
 // weight.
 std::string WeightOfGgufTensor(std::string_view tensor, std::string_view architecture);
 
-// Whether files of this general.architecture store rows j and j + head_dim / 2 of a head of q and
-// k, in HuggingFace's order, as rows 2j and 2j + 1. Only files of the Llama family do.
+// The layer that a tensor belongs to; -1: none.
+int64_t LayerOfGgufTensor(std::string_view tensor);
+
+// The two weights whose rows a tensor of a decision model has, one behind the other; empty: it is
+// no such tensor. Kev's is the head: q, then k.
+struct GgufHalves {
+  std::string first, second;
+};
+GgufHalves HalvesOfGgufTensor(std::string_view tensor, std::string_view decision_type);
+
+// Whether files of this general.architecture have rows 2j and 2j + 1 of a head of q and k where
+// HuggingFace has rows j and j + head_dim / 2. Only the Llama family's have.
 bool InterleavesHeads(std::string_view architecture);
 
 }  // namespace skein

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -143,37 +144,89 @@ Result<ModelFiles> ModelFiles::OpenGguf(const std::string& path) {
   return files;
 }
 
+// The facts in the metadata of a GGUF file about its tensors.
+struct GgufLayout {
+  std::string architecture;
+  int64_t heads = 0, kv_heads = 0;  // above 0: of q, and of k, whose rows are interleaved
+  // Layers from this one on guess further tokens. They are left out.
+  int64_t num_layers = std::numeric_limits<int64_t>::max();
+  std::string decision_type;  // of a decision model, else empty
+
+  static Result<GgufLayout> Read(const GgufMetadata& metadata) {
+    GgufLayout layout;
+    SKEIN_ASSIGN_OR_RETURN(const auto architecture, metadata.String("general.architecture"));
+    layout.architecture = architecture.value_or("");
+    const std::string at = layout.architecture + ".";
+    SKEIN_ASSIGN_OR_RETURN(const auto type, metadata.String(at + "decision.type"));
+    layout.decision_type = type.value_or("");
+    SKEIN_ASSIGN_OR_RETURN(const auto layers, metadata.Int(at + "block_count"));
+    SKEIN_ASSIGN_OR_RETURN(const auto further, metadata.Int(at + "nextn_predict_layers"));
+    if (layers && further.value_or(0) > 0) layout.num_layers = *layers - *further;
+    if (!InterleavesHeads(layout.architecture)) return layout;
+    SKEIN_ASSIGN_OR_RETURN(const auto heads, metadata.Int(at + "attention.head_count"));
+    SKEIN_ASSIGN_OR_RETURN(const auto kv_heads, metadata.Int(at + "attention.head_count_kv"));
+    layout.heads = heads.value_or(0);
+    layout.kv_heads = kv_heads.value_or(layout.heads);
+    return layout;
+  }
+};
+
 Status ModelFiles::ReadGguf(GgufModel gguf) {
   gguf_ = std::move(gguf);
-  const GgufMetadata& metadata = gguf_->metadata();
-  SKEIN_ASSIGN_OR_RETURN(const auto architecture, metadata.String("general.architecture"));
-  const bool interleaves = InterleavesHeads(architecture.value_or(""));
-  SKEIN_ASSIGN_OR_RETURN(const auto heads, metadata.Int("llama.attention.head_count"));
-  SKEIN_ASSIGN_OR_RETURN(const auto kv_heads, metadata.Int("llama.attention.head_count_kv"));
+  SKEIN_ASSIGN_OR_RETURN(const GgufLayout layout, GgufLayout::Read(gguf_->metadata()));
   for (const std::string& name : gguf_->Names()) {
     SKEIN_ASSIGN_OR_RETURN(const GgufTensor tensor, gguf_->Find(name));
-    const std::string weight = WeightOfGgufTensor(name, architecture.value_or(""));
-    Entry entry = {.file = 0, .info = {}, .name_in_file = name};
-    const bool is_q = weight.ends_with(".q_proj.weight");
-    if (interleaves && (is_q || weight.ends_with(".k_proj.weight"))) {
-      const int64_t count = (is_q ? heads : kv_heads ? kv_heads : heads).value_or(0);
-      if (count < 1 || tensor.num_rows() % (2 * count) != 0) {
-        return metadata.Error("llama.attention.head_count", "does not divide the rows of " + name);
-      }
-      entry.interleaved_head_rows = tensor.num_rows() / count;
-    }
-    const std::string_view type = tensor.type->name;
-    entry.info.file_dtype = type;
-    entry.info.dtype = type == "F32"    ? DType::kF32
-                       : type == "BF16" ? DType::kBf16
-                       : type == "F16"  ? DType::kF16
-                                        : DType::kBlocks;
-    entry.info.shape = tensor.shape;
-    const int64_t row_bytes =
-        tensor.row_elements() / tensor.type->block_elements * tensor.type->block_bytes;
-    entry.info.end = static_cast<uint64_t>(tensor.num_rows() * row_bytes);  // relative to `begin`
-    tensors_.emplace(weight.empty() ? name : weight, std::move(entry));
+    if (LayerOfGgufTensor(name) >= layout.num_layers) continue;
+    SKEIN_RETURN_IF_ERROR(AddGgufTensor(layout, tensor, name));
   }
+  return Status::Ok();
+}
+
+Status ModelFiles::AddGgufTensor(const GgufLayout& layout, const GgufTensor& tensor,
+                                 const std::string& name) {
+  const GgufMetadata& metadata = gguf_->metadata();
+  const std::string weight = WeightOfGgufTensor(name, layout.architecture);
+  Entry entry = {.file = 0, .info = {}, .name_in_file = name};
+  const bool is_q = weight.ends_with(".q_proj.weight");
+  if (InterleavesHeads(layout.architecture) && (is_q || weight.ends_with(".k_proj.weight"))) {
+    const int64_t count = is_q ? layout.heads : layout.kv_heads;
+    if (count < 1 || tensor.num_rows() % (2 * count) != 0) {
+      return metadata.Error(layout.architecture + ".attention.head_count",
+                            "does not divide the rows of " + name);
+    }
+    entry.interleaved_head_rows = tensor.num_rows() / count;
+  }
+  const std::string_view type = tensor.type->name;
+  entry.info.file_dtype = type;
+  entry.info.dtype = type == "F32"    ? DType::kF32
+                     : type == "BF16" ? DType::kBf16
+                     : type == "F16"  ? DType::kF16
+                                      : DType::kBlocks;
+  entry.info.shape = tensor.shape;
+  // The taps of a convolution, which HuggingFace has as [channels, 1, taps].
+  if (weight.ends_with(".conv1d.weight") && tensor.shape.size() == 2) {
+    entry.info.shape.insert(entry.info.shape.begin() + 1, 1);
+  }
+  const int64_t row_bytes =
+      tensor.row_elements() / tensor.type->block_elements * tensor.type->block_bytes;
+  const auto bytes = static_cast<uint64_t>(tensor.num_rows() * row_bytes);
+  entry.info.end = bytes;
+  const GgufHalves halves = HalvesOfGgufTensor(name, layout.decision_type);
+  if (halves.first.empty()) {
+    tensors_.emplace(weight.empty() ? name : weight, std::move(entry));
+    return Status::Ok();
+  }
+  int64_t& size = entry.info.shape.front();
+  if (size % 2 != 0 || (tensor.shape.size() == 1 && tensor.type->block_elements != 1)) {
+    return metadata.Error(layout.architecture + ".decision.type",
+                          "asks for two halves of " + name + ", which has shape " +
+                              ShapeString(tensor.shape) + " of " + tensor.type->name);
+  }
+  size /= 2;
+  Entry second = entry;
+  entry.info.end = second.info.begin = bytes / 2;
+  tensors_.emplace(halves.first, std::move(entry));
+  tensors_.emplace(halves.second, std::move(second));
   return Status::Ok();
 }
 
@@ -249,8 +302,8 @@ Result<TensorView> ModelFiles::Find(std::string_view name) const {
     return view;
   }
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor tensor, gguf_->Find(entry.name_in_file));
-  TensorView view = {*entry.info.dtype, tensor.shape, tensor.data,
-                     static_cast<size_t>(entry.info.end)};
+  TensorView view = {*entry.info.dtype, entry.info.shape, tensor.data + entry.info.begin,
+                     static_cast<size_t>(entry.info.end - entry.info.begin)};
   if (view.dtype == DType::kBlocks) view.blocks = tensor.type;
   view.interleaved_head_rows = entry.interleaved_head_rows;
   return view;

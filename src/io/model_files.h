@@ -19,6 +19,8 @@
 
 namespace skein {
 
+struct GgufLayout;
+
 // Called while weights are read, with the bytes read so far and the total.
 using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
 
@@ -67,8 +69,8 @@ class ModelFiles {
 
  private:
   struct Entry {
-    size_t file;  // index in files_
-    TensorInfo info;
+    size_t file;      // index in files_
+    TensorInfo info;  // of a GGUF file: begin and end are bytes of the tensor
     std::string name_in_file;
     int64_t interleaved_head_rows = 0;
     std::string name_in_adapter = {};  // empty: the adapter does not change it
@@ -77,6 +79,8 @@ class ModelFiles {
   ModelFiles() = default;
   Status OpenShards(const std::string& model_dir, const std::string& index_path);
   Status ReadGguf(GgufModel gguf);
+  // Adds a tensor of the GGUF file as the weights that it holds.
+  Status AddGgufTensor(const GgufLayout& layout, const GgufTensor& tensor, const std::string& name);
   void UsePlainNames();
   // Checks that tensor `name` has this shape. `where`: the tensor that changes or replaces it, for
   // messages.

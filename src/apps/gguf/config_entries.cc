@@ -38,6 +38,7 @@ Result<const GgufArchitecture*> GgufArchitectureOf(const ModelConfig& config) {
   const std::string name = config.ArchitectureName();
   std::string known;
   for (const GgufArchitecture& architecture : GgufArchitectures()) {
+    if (!architecture.is_written) continue;
     known += (known.empty() ? "" : ", ") + std::string(architecture.hugging_face);
   }
   const auto refuse = [](const std::string& problem) {
@@ -59,7 +60,8 @@ Result<const GgufArchitecture*> GgufArchitectureOf(const ModelConfig& config) {
                   "quantization_config");
   }
   for (const GgufArchitecture& architecture : GgufArchitectures()) {
-    if (NameOf(Family(config.architecture)) == std::string_view(architecture.hugging_face)) {
+    if (architecture.is_written &&
+        NameOf(Family(config.architecture)) == std::string_view(architecture.hugging_face)) {
       return &architecture;
     }
   }

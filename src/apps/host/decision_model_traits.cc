@@ -110,7 +110,8 @@ Result<DecisionModelTraits> KevModelTraits(const std::string& model_dir,
   traits.family = "kev";
   traits.max_len = config.max_position;
   traits.usual_len = std::min(config.max_position, kUsualOptionTokens);
-  traits.temperature.fill(kev.temperature);
+  traits.temperature = kev.temperature;
+  traits.temperature_by_options = kev.temperature_by_options;
   traits.kev = {NameOf(config.architecture), kev.base_dir};
   return traits;
 }

@@ -8,29 +8,22 @@
 #include <utility>
 #include <vector>
 
+#include "model/config/linear_config.h"
 #include "model/config/rope.h"
 #include "server/json/json.h"
 
 namespace skein {
 namespace {
 
-constexpr char kGemma3[] = "gemma3";
+constexpr char kGemma3[] = "gemma3", kQwen35[] = "qwen35";
 
 constexpr GgufArchitecture kArchitectures[] = {
     {"llama", "LlamaForCausalLM", "llama"},
     {"qwen2", "Qwen2ForCausalLM", "qwen2"},
     {"qwen3", "Qwen3ForCausalLM", "qwen3"},
     {kGemma3, "Gemma3ForCausalLM", "gemma3_text"},
+    {kQwen35, "Qwen3_5ForCausalLM", "qwen3_5_text", false},
 };
-
-// GGUF stores f32 numbers. The number in the original config was the shortest decimal form.
-double ShortestDecimal(double value) {
-  char text[64];
-  const auto written = std::to_chars(text, text + sizeof(text), static_cast<float>(value));
-  double parsed = value;
-  std::from_chars(text, written.ptr, parsed);
-  return parsed;
-}
 
 // The metadata keys of one architecture: "<architecture>.<name>".
 class Keys {
@@ -47,7 +40,10 @@ class Keys {
   Result<std::optional<std::string_view>> String(const char* name) const {
     return metadata_.String(prefix_ + name);
   }
-  // Copies a number into `json`. An absent number is an error.
+  Result<std::optional<std::vector<int64_t>>> Ints(const char* name) const {
+    return metadata_.Ints(prefix_ + name);
+  }
+  // Copies a number into `json`; absent is an error.
   Status Require(const char* name, const char* member, Json* json) const {
     SKEIN_ASSIGN_OR_RETURN(const auto value, Int(name));
     if (!value) return metadata_.Error(prefix_ + name, "is missing");
@@ -139,9 +135,9 @@ Status ReadRopeScaling(const GgufModel& file, const Keys& keys, Json* config) {
   return Status::Ok();
 }
 
-// Reads the head's size. Keys and values must have the same size, and the rotation must cover all
-// of it.
-Status ReadHeadDim(const Keys& keys, Json* config) {
+// Keys and values must have one size, and the rotation must cover all of it unless a part may be
+// `rotated`.
+Status ReadHeadDim(const Keys& keys, bool part_may_rotate, Json* config) {
   const int64_t heads = (*config)["num_attention_heads"].get<int64_t>();
   const int64_t hidden = (*config)["hidden_size"].get<int64_t>();
   SKEIN_ASSIGN_OR_RETURN(const auto key_length, keys.Int("attention.key_length"));
@@ -152,6 +148,7 @@ Status ReadHeadDim(const Keys& keys, Json* config) {
   }
   const int64_t head_dim = key_length ? *key_length : hidden / heads;
   for (const char* name : {"attention.value_length", "rope.dimension_count"}) {
+    if (part_may_rotate && name == std::string_view("rope.dimension_count")) continue;
     SKEIN_ASSIGN_OR_RETURN(const auto length, keys.Int(name));
     if (length.value_or(head_dim) != head_dim) {
       return keys.Unsupported(name, "is " + std::to_string(*length) + "; only the key length " +
@@ -181,6 +178,60 @@ Status ReadGemma(const Keys& keys, Json* config) {
   return Status::Ok();
 }
 
+// Which layers of Qwen3.5 attend: by a flag for each, or every n-th.
+Status ReadLinearLayerTypes(const Keys& keys, Json* config) {
+  constexpr char kFlags[] = "attention.recurrent_layers";
+  constexpr int64_t kUsualInterval = 4;
+  SKEIN_ASSIGN_OR_RETURN(const auto interval, keys.Int("full_attention_interval"));
+  (*config)["full_attention_interval"] = interval.value_or(kUsualInterval);
+  SKEIN_ASSIGN_OR_RETURN(const auto flags, keys.Ints(kFlags));
+  if (!flags) return Status::Ok();
+  const int64_t num_layers = (*config)["num_hidden_layers"].get<int64_t>();
+  if (std::ssize(*flags) < num_layers) {
+    return keys.Error(kFlags, "has " + std::to_string(flags->size()) + " elements, but there are " +
+                                  std::to_string(num_layers) + " layers");
+  }
+  Json types = Json::array();
+  for (int64_t i = 0; i < num_layers; ++i) {
+    types.push_back((*flags)[static_cast<size_t>(i)] != 0 ? "linear_attention" : "full_attention");
+  }
+  (*config)["layer_types"] = std::move(types);
+  return Status::Ok();
+}
+
+// The members that only Qwen3.5 has. Its block_count includes layers that guess further tokens.
+Status ReadQwen35(const Keys& keys, double theta, Json* config) {
+  SKEIN_ASSIGN_OR_RETURN(const auto further, keys.Int("nextn_predict_layers"));
+  const int64_t num_layers = (*config)["num_hidden_layers"].get<int64_t>();
+  if (further.value_or(0) < 0 || further.value_or(0) >= num_layers) {
+    return keys.Error("nextn_predict_layers", "is " + std::to_string(*further) + " of " +
+                                                  std::to_string(num_layers) + " layers");
+  }
+  (*config)["num_hidden_layers"] = num_layers - further.value_or(0);
+  SKEIN_RETURN_IF_ERROR(ReadLinearLayerTypes(keys, config));
+  SKEIN_RETURN_IF_ERROR(keys.Require("ssm.conv_kernel", "linear_conv_kernel_dim", config));
+  SKEIN_RETURN_IF_ERROR(keys.Require("ssm.group_count", "linear_num_key_heads", config));
+  SKEIN_RETURN_IF_ERROR(keys.Require("ssm.state_size", "linear_key_head_dim", config));
+  SKEIN_RETURN_IF_ERROR(keys.Require("ssm.time_step_rank", "linear_num_value_heads", config));
+  SKEIN_RETURN_IF_ERROR(keys.Require("ssm.inner_size", "linear_value_head_dim", config));
+  const int64_t v_heads = (*config)["linear_num_value_heads"].get<int64_t>();
+  const int64_t v_width = (*config)["linear_value_head_dim"].get<int64_t>();
+  if (v_heads < 1 || v_width % v_heads != 0) {
+    return keys.Error("ssm.time_step_rank", "is " + std::to_string(v_heads) +
+                                                "; it must divide the inner size " +
+                                                std::to_string(v_width));
+  }
+  (*config)["linear_value_head_dim"] = v_width / v_heads;
+  (*config)[kTiledValueHeads] = true;
+  const int64_t head_dim = (*config)["head_dim"].get<int64_t>();
+  SKEIN_ASSIGN_OR_RETURN(const auto rotated, keys.Int("rope.dimension_count"));
+  const double part = static_cast<double>(rotated.value_or(head_dim)) /
+                      static_cast<double>(std::max<int64_t>(head_dim, 1));
+  (*config)["rope_parameters"] = {
+      {"rope_type", "default"}, {"rope_theta", theta}, {"partial_rotary_factor", part}};
+  return Status::Ok();
+}
+
 Status ReadSpecialTokens(const GgufMetadata& metadata, Json* config) {
   const std::pair<const char*, const char*> kTokens[] = {
       {"tokenizer.ggml.bos_token_id", "bos_token_id"},
@@ -203,25 +254,13 @@ Status ReadSpecialTokens(const GgufMetadata& metadata, Json* config) {
 
 }  // namespace
 
-namespace {
-
-// Refuses decision models in GGUF files of llama.cpp. Their answers need a head or a prompt that
-// this reader does not have; as language models they would give other answers.
-Status CheckNoDecisionModel(const GgufMetadata& metadata, std::string_view architecture) {
-  const std::string key = std::string(architecture) + ".decision.type";
-  SKEIN_ASSIGN_OR_RETURN(const auto type, metadata.String(key));
-  if (!type) return Status::Ok();
-  const bool has_directory = *type == "kev" || *type == "laya" || *type == "julia-1";
-  return metadata.Unsupported(
-      key, "is '" + std::string(*type) + "', a decision model; " +
-               (has_directory
-                    ? "serve the directory from which the file was made, as its trainer wrote it "
-                      "(docs/decision-models.md)"
-                    : "supported are the directories of Laya, sysone and Kev models "
-                      "(docs/decision-models.md), and decisions of any language model"));
+double ShortestDecimal(double value) {
+  char text[64];
+  const auto written = std::to_chars(text, text + sizeof(text), static_cast<float>(value));
+  double parsed = value;
+  std::from_chars(text, written.ptr, parsed);
+  return parsed;
 }
-
-}  // namespace
 
 std::span<const GgufArchitecture> GgufArchitectures() { return kArchitectures; }
 
@@ -229,7 +268,6 @@ Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadat
   constexpr char kKey[] = "general.architecture";
   SKEIN_ASSIGN_OR_RETURN(const auto name, metadata.String(kKey));
   if (!name) return metadata.Error(kKey, "is missing");
-  SKEIN_RETURN_IF_ERROR(CheckNoDecisionModel(metadata, *name));
   std::string known;
   for (const GgufArchitecture& architecture : kArchitectures) {
     if (*name == architecture.name) return &architecture;
@@ -244,6 +282,7 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
                          FindGgufArchitecture(metadata));
   const Keys keys(metadata, architecture->name);
   const bool is_gemma = architecture->name == std::string_view(kGemma3);
+  const bool is_qwen35 = architecture->name == std::string_view(kQwen35);
   SKEIN_RETURN_IF_ERROR(CheckPlain(keys, is_gemma));
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor embedding, file.Find("token_embd.weight"));
 
@@ -257,7 +296,7 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   SKEIN_RETURN_IF_ERROR(keys.Require("attention.head_count", "num_attention_heads", &config));
   SKEIN_ASSIGN_OR_RETURN(const auto kv_heads, keys.Int("attention.head_count_kv"));
   config["num_key_value_heads"] = kv_heads ? Json(*kv_heads) : Json(config["num_attention_heads"]);
-  SKEIN_RETURN_IF_ERROR(ReadHeadDim(keys, &config));
+  SKEIN_RETURN_IF_ERROR(ReadHeadDim(keys, is_qwen35, &config));
   SKEIN_RETURN_IF_ERROR(keys.Require("context_length", "max_position_embeddings", &config));
   if (is_gemma) {
     SKEIN_RETURN_IF_ERROR(ReadGemma(keys, &config));
@@ -270,6 +309,9 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   SKEIN_ASSIGN_OR_RETURN(const auto theta, keys.Double("rope.freq_base"));
   config["rope_theta"] = ShortestDecimal(theta.value_or(is_gemma ? 1e6 : 1e4));
   SKEIN_RETURN_IF_ERROR(ReadRopeScaling(file, keys, &config));
+  if (is_qwen35) {
+    SKEIN_RETURN_IF_ERROR(ReadQwen35(keys, config["rope_theta"].get<double>(), &config));
+  }
   config["attention_bias"] = false;
   config["mlp_bias"] = false;
   config["tie_word_embeddings"] = !file.Has("output.weight");

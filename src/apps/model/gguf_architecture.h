@@ -14,14 +14,17 @@ namespace skein {
 struct GgufArchitecture {
   const char* name;          // general.architecture
   const char* hugging_face;  // the architecture of a config.json
-  const char* model_type;    // model_type of a config.json
+  const char* model_type;    // its model_type
+  bool is_written = true;    // `skein model convert` writes such files, too
 };
 
-// All supported architectures.
+// GGUF keeps f32 numbers. The shortest decimal form of one is what the original config said.
+double ShortestDecimal(double value);
+
+// All architectures that are known.
 std::span<const GgufArchitecture> GgufArchitectures();
 
-// The architecture that the file names. kUnsupported, naming the architecture, if it is not
-// supported, and for decision models, which cannot be read from a GGUF file.
+// The architecture that the file names; kUnsupported, by name, if it is not known.
 Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadata);
 
 // Makes the config.json of the file's model, with weights of `dtype`. Errors name the metadata key.

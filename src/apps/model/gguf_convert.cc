@@ -1,14 +1,14 @@
 #include "apps/model/gguf_convert.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "apps/model/adapter_fit.h"
 #include "apps/model/gguf_architecture.h"
+#include "apps/model/gguf_decision.h"
+#include "apps/model/gguf_source.h"
 #include "apps/model/gguf_tokenizer.h"
 #include "apps/model/output_dir.h"
 #include "io/gguf_model.h"
@@ -16,6 +16,8 @@
 #include "io/model_files.h"
 #include "io/safetensors_writer.h"
 #include "model/config/config.h"
+#include "model/config/kev_config.h"
+#include "model/config/linear_config.h"
 #include "model/weights/tensor_list.h"
 #include "server/json/json.h"
 
@@ -27,39 +29,12 @@ constexpr int64_t kMaxShardBytes = 5'000'000'000;
 
 Status Invalid(const std::string& message) { return Status(StatusCode::kInvalidArgument, message); }
 
-// One weight of the model, and the tensor of the file that holds it.
-struct Source {
-  TensorSpec spec;
-  TensorView view;
-  float offset = 0;  // element of the tensor = element of the weight + offset
-};
-
-// Finds the tensor of every weight. A tensor that belongs to no weight is an error.
-Result<std::vector<Source>> FindSources(const ModelFiles& files, const std::string& path,
-                                        const ModelConfig& config, DType dtype) {
-  std::vector<Source> sources;
-  std::set<std::string, std::less<>> used = {"rope_freqs.weight"};  // config.json has its contents
-  for (const ModelTensor& weight : ListTensors(config)) {
-    SKEIN_ASSIGN_OR_RETURN(TensorView view, files.Find(weight.name, weight.shape));
-    const float offset = weight.role == TensorRole::kNorm ? config.decoder.norm_offset : 0;
-    sources.push_back({{weight.name, dtype, weight.shape}, std::move(view), offset});
-    used.insert(weight.name);
-  }
-  for (const std::string& name : files.Names()) {
-    if (!used.contains(name)) {
-      return Status(StatusCode::kUnsupported,
-                    path + ": tensor '" + name + "' is not one of this architecture's");
-    }
-  }
-  return sources;
-}
-
-Status WriteWeights(const std::vector<Source>& sources, const LoraAdapter* adapter,
+Status WriteWeights(const std::vector<GgufSource>& sources, const LoraAdapter* adapter,
                     const GgufConvertOptions& options, GgufConvertSummary* summary) {
   std::vector<TensorSpec> specs;
-  for (const Source& source : sources) {
-    summary->num_parameters += source.spec.num_elements();
-    specs.push_back(source.spec);
+  for (const GgufSource& source : sources) {
+    summary->num_parameters += source.spec().num_elements();
+    specs.push_back(source.spec());
   }
   const auto element_bytes = static_cast<int64_t>(SizeOf(options.dtype));
   summary->weight_bytes = summary->num_parameters * element_bytes;
@@ -69,18 +44,15 @@ Status WriteWeights(const std::vector<Source>& sources, const LoraAdapter* adapt
   std::vector<Bf16> rounded;
   int64_t done_bytes = 0;
   for (size_t i = 0; i < sources.size(); ++i) {
-    const Source& source = sources[i];
-    const int64_t row_elements = source.view.row_elements();
+    const GgufSource& source = sources[i];
+    const int64_t row_elements = source.row_elements();
     const int64_t chunk_rows = std::max<int64_t>(1, kChunkElements / row_elements);
-    for (int64_t row = 0; row < source.view.num_rows(); row += chunk_rows) {
-      const int64_t num_rows = std::min(chunk_rows, source.view.num_rows() - row);
+    for (int64_t row = 0; row < source.num_rows(); row += chunk_rows) {
+      const int64_t num_rows = std::min(chunk_rows, source.num_rows() - row);
       values.resize(static_cast<size_t>(num_rows * row_elements));
-      source.view.ReadRows(row, num_rows, values.data());
-      if (source.offset != 0) {
-        for (float& value : values) value -= source.offset;
-      }
-      if (adapter != nullptr && adapter->Find(source.spec.name) != nullptr) {
-        adapter->AddTo(source.spec.name, row, num_rows, values.data());
+      SKEIN_RETURN_IF_ERROR(source.ReadRows(row, num_rows, values.data()));
+      if (adapter != nullptr && adapter->Find(source.spec().name) != nullptr) {
+        adapter->AddTo(source.spec().name, row, num_rows, values.data());
       }
       auto bytes = std::as_bytes(std::span(values));
       if (options.dtype == DType::kBf16) {
@@ -109,9 +81,13 @@ struct Description {
   ModelConfig config;
   Json config_json;
   GgufTokenizerFiles tokenizer;
+  std::optional<Json> kev_head;  // of a Kev model
 
   // config.json is written last: a directory without it does not count as a model.
   Status Write(const std::string& dir) const {
+    if (kev_head) {
+      SKEIN_RETURN_IF_ERROR(WriteFile(dir + "/" + kKevHeadJson, kev_head->dump(2) + "\n"));
+    }
     const std::pair<const char*, std::string> files[] = {
         {"tokenizer.json", tokenizer.tokenizer_json},
         {"tokenizer_config.json", tokenizer.tokenizer_config_json},
@@ -125,6 +101,7 @@ struct Description {
 
 Result<Description> Describe(const GgufModel& file, DType dtype) {
   Description description;
+  SKEIN_ASSIGN_OR_RETURN(description.kev_head, ReadGgufDecision(file));
   SKEIN_ASSIGN_OR_RETURN(description.config_json, GgufConfigJson(file, dtype));
   SKEIN_ASSIGN_OR_RETURN(description.tokenizer, ReadGgufTokenizer(file.metadata()));
   Result<ModelConfig> config = ParseModelConfig(description.config_json.dump());
@@ -152,8 +129,15 @@ Result<GgufConvertSummary> ConvertGguf(const GgufConvertOptions& options) {
   SKEIN_CHECK(options.dtype == DType::kBf16 || options.dtype == DType::kF32);
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::OpenGguf(options.file));
   SKEIN_ASSIGN_OR_RETURN(Description description, Describe(files.gguf(), options.dtype));
-  SKEIN_ASSIGN_OR_RETURN(const std::vector<Source> sources,
-                         FindSources(files, options.file, description.config, options.dtype));
+  if (description.kev_head) {
+    return Status(StatusCode::kUnsupported,
+                  options.file +
+                      " is a decision model; it is served as it is, and its directory is "
+                      "what its trainer wrote");
+  }
+  SKEIN_ASSIGN_OR_RETURN(const std::vector<GgufSource> sources,
+                         FindGgufSources(files, options.file, description.config, options.dtype));
+  description.config_json.erase(kTiledValueHeads);  // the directory has the model's own order
   std::optional<LoraAdapter> adapter;
   if (!options.adapter_dir.empty()) {
     SKEIN_ASSIGN_OR_RETURN(adapter, LoraAdapter::Open(options.adapter_dir));

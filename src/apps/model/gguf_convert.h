@@ -27,11 +27,11 @@ struct GgufConvertSummary {
 inline constexpr int kGgufConverterVersion = 1;
 
 // Writes the model of a GGUF file as a HuggingFace directory: weights, tokenizer with chat
-// template, generation_config.json and, last, config.json, so that an interrupted run leaves no
-// directory that counts as a model. Weights are dequantized to f32, the adapter is added, and the
-// sum is rounded once. Fails, with the name, for an architecture or tokenizer that is not
-// supported, for a tensor that is missing, unknown or of another shape, and for an adapter that
-// does not fit.
+// template, generation_config.json and, last, config.json; so an interrupted run leaves no
+// directory that passes for a model. Weights are dequantized to f32, the adapter is added, and the
+// sum is rounded once. Fails, by name, for an architecture or tokenizer that is not known, for a
+// tensor that is missing, unknown or of another shape, for an adapter that does not fit, and for a
+// decision model.
 Result<GgufConvertSummary> ConvertGguf(const GgufConvertOptions& options);
 
 // Writes the same files, except the weights, into the existing directory `dir`. If the GGUF file is

@@ -35,16 +35,30 @@ Json InTurn(Json first, Json second) {
           {"pretokenizers", Json::array({std::move(first), std::move(second)})}};
 }
 
-// The cuts of Llama 3 and similar models, which differ in the number of digits that stay together.
-Json WordCuts(const char* digits) {
-  const std::string regex = std::string("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?") +
-                            "\\p{L}+|" + digits + "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" +
-                            "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+Json CutsOf(const std::string& regex) {
   return InTurn({{"type", "Split"},
                  {"pattern", {{"Regex", regex}}},
                  {"behavior", "Isolated"},
                  {"invert", false}},
                 ByteLevel(false));
+}
+
+// The cuts of Llama 3 and its kin, which differ in how many digits stay together and in whether
+// marks are part of a word.
+Json WordCuts(const char* digits, const char* marks = "") {
+  const std::string letters = std::string("[\\p{L}") + marks + "]+|";
+  return CutsOf(std::string("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?") +
+                (*marks == '\0' ? std::string("\\p{L}+|") : letters) + digits + "| ?[^\\s\\p{L}" +
+                marks + "\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+");
+}
+
+// The cuts of GPT-4o: words end before a capital, and contractions stay at their word.
+Json CasedWordCuts() {
+  const std::string upper = "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]";
+  const std::string lower = "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]";
+  const std::string begin = "[^\\r\\n\\p{L}\\p{N}]?", end = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?|";
+  return CutsOf(begin + upper + "*" + lower + "+" + end + begin + upper + "+" + lower + "*" + end +
+                "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+");
 }
 
 constexpr GgufPreTokenizer kPreTokenizers[] = {
@@ -55,6 +69,8 @@ constexpr GgufPreTokenizer kPreTokenizers[] = {
      [] {
        return InTurn({{"type", "Digits"}, {"individual_digits", true}}, ByteLevel(true));
      }},
+    {"qwen35", [] { return WordCuts("\\p{N}", "\\p{M}"); }, true},
+    {"gpt-4o", CasedWordCuts},
 };
 
 Result<const GgufPreTokenizer*> FindPreTokenizer(const GgufMetadata& metadata) {

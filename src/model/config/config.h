@@ -60,7 +60,14 @@ struct LinearLayers {
   int32_t num_v_heads = 0;
   int32_t k_dim = 0;  // of a head of q or k; a multiple of 4
   int32_t v_dim = 0;  // of a head of v; a multiple of kDeltaCols
+  // The heads of v that share a head of k are num_k_heads apart, as GGUF keeps them, and not
+  // neighbours.
+  bool tiled_v_heads = false;
 
+  // The head of q and k that a head of v reads.
+  int32_t KHeadOf(int32_t v_head) const {
+    return tiled_v_heads ? v_head % num_k_heads : v_head / (num_v_heads / num_k_heads);
+  }
   int32_t k_width() const { return num_k_heads * k_dim; }
   int32_t v_width() const { return num_v_heads * v_dim; }
   int32_t conv_width() const { return 2 * k_width() + v_width(); }  // q, k, v

@@ -1,5 +1,6 @@
 #include "model/config/kev_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -17,21 +18,51 @@ bool IsThere(const std::string& path) {
   return std::filesystem::exists(path, error);
 }
 
+bool IsTemperature(double value) { return std::isfinite(value) && value > 0; }
+
+Result<KevConfig> LoadKevHeadJson(const std::string& model_dir) {
+  SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + "/" + kKevHeadJson));
+  const JsonObject& json = file.root();
+  KevConfig config;
+  config.base_dir = model_dir;
+  config.is_gguf = true;
+  SKEIN_RETURN_IF_ERROR(RequireSize(json, "head_dim", kMaxWidth, &config.head_width));
+  SKEIN_ASSIGN_OR_RETURN(const auto temperatures, json.Doubles("temperature"));
+  if (!temperatures || temperatures->size() != config.temperature.size() ||
+      !std::ranges::all_of(*temperatures, IsTemperature)) {
+    return json.Error("temperature", "must be 3 numbers above 0: choice, score and noul");
+  }
+  std::ranges::copy(*temperatures, config.temperature.begin());
+  SKEIN_ASSIGN_OR_RETURN(const auto by_options, json.Object("temperature_by_options"));
+  if (!by_options) return config;
+  for (const auto& [bucket, value] : by_options->members()) {
+    SKEIN_ASSIGN_OR_RETURN(const auto number, by_options->Double(bucket));
+    if (!number || !IsTemperature(*number)) {
+      return by_options->Error(bucket, "must be a number above 0");
+    }
+    config.temperature_by_options[std::string(bucket)] = *number;
+  }
+  return config;
+}
+
 }  // namespace
 
-bool IsKevDir(const std::string& model_dir) { return IsThere(model_dir + "/" + kKevHeadFile); }
+bool IsKevDir(const std::string& model_dir) {
+  return IsThere(model_dir + "/" + kKevHeadFile) || IsThere(model_dir + "/" + kKevHeadJson);
+}
 
 Result<KevConfig> LoadKevConfig(const std::string& model_dir) {
+  if (IsThere(model_dir + "/" + kKevHeadJson)) return LoadKevHeadJson(model_dir);
   SKEIN_ASSIGN_OR_RETURN(const TorchFile file, OpenTorchFile(model_dir + "/" + kKevHeadFile));
   const JsonObject& json = file.data.root();
   KevConfig config;
   SKEIN_ASSIGN_OR_RETURN(const auto head_width, ReadSize(json, "head_dim", kMaxWidth));
   config.head_width = head_width.value_or(kUsualHeadWidth);
   SKEIN_ASSIGN_OR_RETURN(const auto temperature, json.Double("temperature"));
-  config.temperature = temperature.value_or(1);
-  if (!std::isfinite(config.temperature) || config.temperature <= 0) {
+  if (temperature && !IsTemperature(*temperature)) {
     return json.Error("temperature", "must be a number above 0");
   }
+  config.temperature.fill(temperature.value_or(1));
   SKEIN_ASSIGN_OR_RETURN(const auto isolates, json.Bool("option_isolation"));
   if (isolates.value_or(false)) {
     return Unsupported(json, "option_isolation",

@@ -7,9 +7,13 @@
 
 namespace skein {
 
-// Reads which layers are linear, the shapes of these layers, and the gate of the other layers:
-// `layer_types` or `full_attention_interval`, `linear_*`, `attn_output_gate`. Fails with
-// kUnsupported, naming the shape, if the kernels lack a shape.
+// Skein's own member of a config: whether the weights are those of a GGUF file, which has the heads
+// of v in another order (LinearLayers::tiled_v_heads).
+inline constexpr char kTiledValueHeads[] = "linear_value_heads_are_tiled";
+
+// Reads which layers are linear, the shapes of these, and the gate of the others: `layer_types` or
+// `full_attention_interval`, `linear_*`, `attn_output_gate`. A shape that the kernels lack is
+// kUnsupported, by name.
 Status ReadLinearLayers(const JsonObject& json, const DecoderFamily& family, ModelConfig* config);
 
 }  // namespace skein

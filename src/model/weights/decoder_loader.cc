@@ -1,5 +1,6 @@
 #include "model/weights/decoder_loader.h"
 
+#include <cmath>
 #include <cstring>
 
 namespace skein {
@@ -77,9 +78,22 @@ Status DecoderLoader::WalkLinear(const DecoderLayerNames& names, LayerWeights& l
     linear.conv[i % kConvWidth * conv + i / kConvWidth] = taps[i];
   }
   SKEIN_RETURN_IF_ERROR(loader_.Vector(names.a_log, heads, linear.a_log));
+  if (loader_.files().is_gguf()) SKEIN_RETURN_IF_ERROR(TakeLogOfRates(names.a_log, linear.a_log));
   SKEIN_RETURN_IF_ERROR(loader_.Vector(names.dt_bias, heads, linear.dt_bias));
   SKEIN_RETURN_IF_ERROR(loader_.Vector(WeightName(names.linear_norm), shape.v_dim, linear.norm));
   return loader_.Matrix({{names.o, 0, hidden}}, hidden, shape.v_width(), layer.o);
+}
+
+Status TakeLogOfRates(const std::string& name, std::span<float> rates) {
+  for (float& rate : rates) {
+    if (!(rate < 0)) {
+      return Status(StatusCode::kInvalidArgument, "tensor " + name + " of a GGUF file holds " +
+                                                      std::to_string(rate) +
+                                                      "; the rates of decay must be below 0");
+    }
+    rate = static_cast<float>(std::log(-double{rate}));
+  }
+  return Status::Ok();
 }
 
 Status DecoderLoader::WalkMlp(const DecoderLayerNames& names, LayerWeights& layer) {

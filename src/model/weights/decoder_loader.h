@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,12 @@ class DecoderLoader {
   ModelWeights& weights_;
 };
 
-// Whether the files have an output matrix that differs from the embedding. As in transformers 5, a
-// model keeps both matrices then, even if its config ties them. Reads both matrices if they are the
-// same.
+// Replaces the rates of decay of a linear layer, as GGUF files hold them, by A_log:
+// rate = -exp(A_log). kInvalidArgument names the tensor if a rate is not below 0.
+Status TakeLogOfRates(const std::string& name, std::span<float> rates);
+
+// Whether the files hold an output matrix that differs from the embedding. A model whose config
+// ties the two then keeps both, as in transformers 5. Reads both matrices if they are the same.
 bool HasOwnOutputMatrix(const ModelFiles& files);
 
 }  // namespace skein

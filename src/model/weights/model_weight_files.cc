@@ -45,6 +45,7 @@ Result<ModelFiles> OpenSysone(const std::string& model_dir) {
 Result<ModelFiles> OpenKev(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const KevConfig kev, LoadKevConfig(model_dir));
   SKEIN_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::Open(kev.base_dir));
+  if (kev.is_gguf) return files;  // with the head
   if (kev.has_adapter) {
     // The adapter was trained on the decoder without its output matrix, so its names lack "model.".
     SKEIN_ASSIGN_OR_RETURN(LoraAdapter adapter, LoraAdapter::Open(model_dir));

@@ -12,8 +12,8 @@ int32_t DeltaOperator::Begin(OperatorRange range) {
 
 void DeltaOperator::Run(int32_t ticket) {
   const int64_t width = shape_.width();
-  const int32_t head = ticket * kDeltaCols / shape_.v_dim;  // the head of v
-  const int32_t k_head = head / (shape_.num_v_heads / shape_.num_k_heads);
+  const int32_t head = ticket * kDeltaCols / shape_.v_dim;  // of v
+  const int32_t k_head = shape_.KHeadOf(head);
   const int64_t size = int64_t{shape_.k_dim} * kDeltaCols;
   alignas(64) float state[kMaxDeltaDim * kDeltaCols];
   const auto run = [&](int32_t first, int32_t count) {

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "io/model_files.h"
+#include "io/safetensors_writer.h"
+#include "model/config/config.h"
+#include "model/weights/tensor_list.h"
+
+namespace skein {
+
+// One weight of a model in a GGUF file, as HuggingFace has it: without the offset of norms, with
+// the heads of linear layers in their own order, and with A_log in place of the rates of decay.
+class GgufSource {
+ public:
+  // kInvalidArgument names the tensor if the file lacks it, or if it has another shape.
+  static Result<GgufSource> Open(const ModelFiles& files, const ModelConfig& config,
+                                 const ModelTensor& weight, DType dtype);
+
+  const TensorSpec& spec() const { return spec_; }
+  int64_t num_rows() const { return view_.num_rows(); }
+  int64_t row_elements() const { return view_.row_elements(); }
+
+  // Widens rows [first, first + count) to `out`: [count, row_elements()].
+  Status ReadRows(int64_t first, int64_t count, float* out) const;
+
+ private:
+  // The heads of v that a weight has side by side, as rows or as columns, behind `first`.
+  struct Heads {
+    int64_t first = 0, width = 0;  // 0: there are none
+  };
+
+  // The row or the column of the file that is this one of the model.
+  int64_t InFile(const Heads& heads, int64_t index) const;
+
+  TensorSpec spec_;
+  TensorView view_;
+  float offset_ = 0;  // of the tensor's elements from the weight's
+  bool is_decay_ = false;
+  Heads rows_, columns_;
+  int64_t num_k_heads_ = 1, heads_per_k_ = 1;
+};
+
+// Every weight with its tensor; a tensor that is no weight's is kUnsupported, by name. `path` is
+// the file's, for messages.
+Result<std::vector<GgufSource>> FindGgufSources(const ModelFiles& files, const std::string& path,
+                                                const ModelConfig& config, DType dtype);
+
+}  // namespace skein
