@@ -14,6 +14,7 @@ its prompts
 ModernBERT's code asks for float32 here and there; it is given float64 instead.
 """
 import json
+import re
 import shutil
 
 import safetensors.torch
@@ -42,6 +43,12 @@ MODERN = dict(vocab_size=64, hidden_size=32, intermediate_size=56, num_hidden_la
               num_attention_heads=2, max_position_embeddings=640, pad_token_id=0, bos_token_id=1,
               eos_token_id=2, cls_token_id=1, sep_token_id=2, local_attention=24,
               hidden_activation="gelu", norm_eps=1e-5)
+NOMIC = dict(type_vocab_size=2, hidden_act="silu", layer_norm_eps=1e-12, pad_token_id=0, max_position_embeddings=112,
+             rope_parameters={"rope_type": "default", "rope_theta": 1000.0})
+GTE = dict(type_vocab_size=1, hidden_act="gelu", layer_norm_eps=1e-12, pad_token_id=1, max_position_embeddings=112,
+           rope_parameters={"rope_type": "default", "rope_theta": 20000.0})
+# The published GTE's own scaling by 2, of a theta of 10,000 and heads of 16: a larger theta, and all frequencies a little lower.
+NTK = {"rope_type": "linear", "rope_theta": 20000.0, "factor": 2 ** (2 / 16)}
 # As published files spell it.
 OLD_ROPES = dict(global_attn_every_n_layers=3, global_rope_theta=160000.0, local_rope_theta=10000.0)
 
@@ -73,6 +80,13 @@ MODELS = [
      {**MODERN, "classifier_pooling": "cls", "num_labels": 1}),
     ("modernbert-masked-lm", "ModernBertForMaskedLM",
      {**MODERN, "intermediate_size": 48, "num_hidden_layers": 2}),
+    # With the names of tensors and members that transformers gives, and with those of the published files.
+    ("nomic-bert", "NomicBertModel", {**SHAPE, **NOMIC}),
+    ("nomic-bert-published", "NomicBertModel", {**SHAPE, **NOMIC, "num_attention_heads": 4}),
+    ("gte", "GteModel", {**SHAPE, **GTE}),
+    ("gte-published", "GteModel", {**SHAPE, **GTE, "type_vocab_size": 0, "rope_parameters": NTK}),
+    ("gte-reranker", "GteForSequenceClassification", {**SHAPE, **GTE, "num_labels": 1}),
+    ("gte-reranker-published", "GteForSequenceClassification", {**SHAPE, **GTE, "num_labels": 1}),
     # Named by the head they were trained with, which is not read; the first with BERT's old names of tensors.
     ("bert-masked-lm", "BertForMaskedLM", {**SHAPE, **BERT}),
     ("xlm-roberta-masked-lm", "XLMRobertaForMaskedLM", {**SHAPE, **ROBERTA}),
@@ -99,7 +113,11 @@ def compute(model, ids, begin):
     if getattr(model.config, "type_vocab_size", 0) > 1 and begin is not None:
         arguments["token_type_ids"] = torch.tensor([[int(i >= begin) for i in range(len(ids))]])
     with torch.no_grad():
-        if model.config.model_type == "modernbert":
+        if model.config.model_type in ("nomic_bert", "gte"):
+            with models.float32_means_float64():
+                out = model(**arguments, output_hidden_states=True)
+            hidden = out.hidden_states[-1][0]
+        elif model.config.model_type == "modernbert":
             with models.float32_means_float64():
                 out = model(**arguments)
                 # A head's model says nothing of the states after the final norm.
@@ -132,11 +150,66 @@ def use_old_names(folder):
     safetensors.torch.save_file(tensors, path, metadata={"format": "pt"})
 
 
+LIBRARY_TO_NOMIC = [("embeddings.LayerNorm", "emb_ln"), (r"^layers\.", "encoder.layers."), ("self_attn.o_proj", "attn.out_proj"),
+                    ("up_proj", "fc11"), ("gate_proj", "fc12"), ("down_proj", "fc2"), ("post_attention_layernorm", "norm1"),
+                    ("post_mlp_layernorm", "norm2")]
+LIBRARY_TO_GTE = [(r"^gte\.", ""), (r"^layers\.", "encoder.layer."), ("self_attn.o_proj", "attention.o_proj"),
+                  ("post_attention_layernorm", "attn_ln"), ("post_mlp_layernorm", "mlp_ln"), (r"^(?!classifier)", "new.")]
+
+
+def published_tensors(tensors, nomic):
+    """Matrices of q, k, v, and of GTE's up, gate, are one each."""
+    found = {}
+    for name, tensor in tensors.items():
+        if "self_attn.q_proj" in name:
+            parts = [tensors[name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")]
+            name, tensor = name.replace("self_attn.q_proj", "attn.Wqkv" if nomic else "attention.qkv_proj"), torch.cat(parts)
+        elif "self_attn.k_proj" in name or "self_attn.v_proj" in name or not nomic and "mlp.gate_proj" in name:
+            continue
+        elif not nomic and "mlp.up_proj" in name:
+            tensor = torch.cat([tensor, tensors[name.replace("up_proj", "gate_proj")]])
+            name = name.replace("up_proj", "up_gate_proj")
+        for old, new in LIBRARY_TO_NOMIC if nomic else LIBRARY_TO_GTE:
+            name = re.sub(old, new, name)
+        found[name] = tensor
+    return found
+
+
+def published_config(config, nomic):
+    rope, heads = config.pop("rope_parameters"), config["num_attention_heads"]
+    config["torch_dtype"] = config.pop("dtype")
+    if nomic:
+        names = {"hidden_size": "n_embd", "intermediate_size": "n_inner", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
+                 "max_position_embeddings": "n_positions", "layer_norm_eps": "layer_norm_epsilon"}
+        config = {names.get(key, key): value for key, value in config.items() if key not in ("hidden_act", "head_dim")}
+        return {**config, "activation_function": "swiglu", "rotary_emb_base": rope["rope_theta"], "rotary_emb_fraction": 1.0,
+                "rotary_emb_interleaved": False, "rotary_emb_scale_base": None, "rotary_scaling_factor": None, "prenorm": False,
+                "qkv_proj_bias": False, "mlp_fc1_bias": False, "mlp_fc2_bias": False, "causal": False}
+    linear = rope["rope_type"] == "linear"
+    factor = round(rope.get("factor", 1) ** (config["hidden_size"] // heads / 2), 6)
+    config["architectures"] = [config["architectures"][0].replace("Gte", "New")]
+    if config["architectures"] == ["NewModel"]:
+        config["architectures"].append("NewForTokenClassification")
+    return {**config, "model_type": "new", "position_embedding_type": "rope", "layer_norm_type": "layer_norm", "pack_qkv": True,
+            "rope_theta": rope["rope_theta"] / factor, "rope_scaling": {"type": "ntk", "factor": factor} if linear else None}
+
+
+def use_published_spelling(folder, tensors):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    nomic = config["model_type"] == "nomic_bert"
+    path.write_text(json.dumps(published_config(config, nomic), indent=2, sort_keys=True) + "\n")
+    safetensors.torch.save_file(published_tensors(tensors, nomic), folder / "model.safetensors", metadata={"format": "pt"})
+
+
 def give_double_ropes(model):
     """The frequencies, too, in float64."""
-    body = getattr(model, "model", model)
+    body = getattr(model, "model", getattr(model, "gte", model))
     with models.float32_means_float64():
         body.rotary_emb = type(body.rotary_emb)(config=model.config)
+    if model.config.model_type != "modernbert":
+        assert body.rotary_emb.inv_freq.dtype == torch.float64
+        return
     for layer_type in body.rotary_emb.layer_types:
         assert getattr(body.rotary_emb, f"{layer_type}_inv_freq").dtype == torch.float64
 
@@ -149,6 +222,10 @@ def make_model(folder, name, members, seed):
     shutil.rmtree(folder, ignore_errors=True)
     model.save_pretrained(folder)
     modern = model.config.model_type == "modernbert"
+    rotates = model.config.model_type in ("nomic_bert", "gte")
+    if rotates:
+        own = {name: weight.detach().clone().contiguous() for name, weight in model.named_parameters()}
+        safetensors.torch.save_file(own, folder / "model.safetensors", metadata={"format": "pt"})
     if folder.name == "modernbert-old-spelling":
         spell_as_published(folder)
     if folder.name == "bert-masked-lm":
@@ -158,7 +235,11 @@ def make_model(folder, name, members, seed):
         load = transformers.AutoModelForMaskedLM
     model = load.from_pretrained(folder, attn_implementation="eager").eval().double()
     assert type(model) is cls
-    if modern:
+    if rotates:
+        assert all(torch.equal(weight.float(), own[name]) for name, weight in model.named_parameters())
+    if rotates and folder.name.endswith("-published"):
+        use_published_spelling(folder, own)
+    if modern or rotates:
         give_double_ropes(model)
     prompts = []
     for length, begin in MODERN_PROMPTS if modern else PROMPTS:

@@ -222,7 +222,7 @@ struct Ropes {
       return std::make_unique<RopeAngles>(MakeRopeTable(rope, config.head_dim, num_positions),
                                           num_positions, team);
     };
-    if (!config.is_bert_family()) global = make(config.rope);
+    if (config.has_rope()) global = make(config.rope);
     if (config.has_local_layers()) local = make(config.local.rope);
   }
   int64_t bytes() const {

@@ -67,7 +67,7 @@ ForwardLimits DecodeLimits(ForwardLimits limits, int32_t num_decodes) {
 
 int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
                        int32_t max_model_len, const StepStates& states) {
-  const int64_t tables = config.is_bert_family() ? 0 : config.has_local_layers() ? 2 : 1;
+  const int64_t tables = !config.has_rope() ? 0 : config.has_local_layers() ? 2 : 1;
   const int64_t angles = tables * max_model_len * config.head_dim * 4;
   const auto step = [&](const ForwardLimits& of) {
     const int64_t routes = int64_t{of.chunk()} * config.experts_per_token;

@@ -203,7 +203,7 @@ class LoadedModel {
       return std::make_unique<RopeAngles>(MakeRopeTable(rope, config.head_dim, num_positions),
                                           num_positions, team_);
     };
-    if (!config.is_bert_family()) rope_ = angles(config.rope);
+    if (config.has_rope()) rope_ = angles(config.rope);
     if (config.has_local_layers()) local_rope_ = angles(config.local.rope);
     context_ = {
         &weights_,

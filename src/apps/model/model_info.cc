@@ -53,7 +53,7 @@ std::string Size(int64_t bytes) {
 }
 
 std::string Positions(const ModelConfig& config) {
-  if (config.is_bert_family()) return "learned; every token sees every other";
+  if (!config.has_rope()) return "learned; every token sees every other";
   const std::string rope =
       fmt::format("rope {}, theta {}", NameOf(config.rope.type), config.rope.theta);
   if (!config.has_local_layers()) return rope;
@@ -236,8 +236,8 @@ nlohmann::ordered_json ToJson(const ModelInfo& info) {
       {"vocab_size", c.vocab_size},
       {"context_length", c.max_position},
       {"tie_embeddings", c.tie_embeddings},
-      {"rope_type", c.is_bert_family() ? nullptr : nlohmann::ordered_json(NameOf(c.rope.type))},
-      {"rope_theta", c.is_bert_family() ? nullptr : nlohmann::ordered_json(c.rope.theta)},
+      {"rope_type", !c.has_rope() ? nullptr : nlohmann::ordered_json(NameOf(c.rope.type))},
+      {"rope_theta", !c.has_rope() ? nullptr : nlohmann::ordered_json(c.rope.theta)},
       {"generates", info.use.traits.generates},
       {"embeds", info.use.traits.embeds},
       {"embedding_size", info.use.traits.embedding_size},

@@ -10,10 +10,11 @@
 #include "kernels/packed_weight.h"
 #include "model/config/config_fields.h"
 #include "model/config/decoder_config.h"
-#include "model/config/encoder_config.h"
+#include "model/config/encoders/encoder_config.h"
+#include "model/config/encoders/modernbert_config.h"
+#include "model/config/encoders/rotating_bert_config.h"
 #include "model/config/kev_config.h"
 #include "model/config/laya_config.h"
-#include "model/config/modernbert_config.h"
 #include "model/config/sysone_config.h"
 #include "model/weights/tensor_list.h"
 
@@ -62,6 +63,11 @@ constexpr ArchitectureName kArchitectures[] = {
     {"DistilBertModel", "distilbert", Architecture::kDistilBert, Head::kNone},
     {"DistilBertForSequenceClassification", "distilbert", Architecture::kDistilBert,
      Head::kClassifier},
+    {"NomicBertModel", "nomic_bert", Architecture::kNomicBert, Head::kNone},
+    {"NewModel", "new", Architecture::kGte, Head::kNone},
+    {"GteModel", "gte", Architecture::kGte, Head::kNone},
+    {"NewForSequenceClassification", "new", Architecture::kGte, Head::kClassifier},
+    {"GteForSequenceClassification", "gte", Architecture::kGte, Head::kClassifier},
     {"ModernBertModel", "modernbert", Architecture::kModernBert, Head::kNone},
     {"ModernBertForSequenceClassification", "modernbert", Architecture::kModernBert,
      Head::kClassifier},
@@ -95,7 +101,9 @@ Status ReadBaseType(const JsonObject& json, const std::string& wanted, ModelConf
 }
 
 Status ReadArchitecture(const JsonObject& json, ModelConfig* config) {
-  SKEIN_ASSIGN_OR_RETURN(const auto names, json.Strings("architectures"));
+  SKEIN_ASSIGN_OR_RETURN(auto names, json.Strings("architectures"));
+  // GTE names the head of its sparse vectors beside the encoder, which alone is read.
+  if (names && names->size() > 1) std::erase(*names, "NewForTokenClassification");
   if (!names || names->empty()) return json.Error("architectures", "is missing");
   if (names->size() > 1) return json.Error("architectures", "must name one architecture");
   const auto* found =
@@ -196,9 +204,17 @@ Result<ModelConfig> ReadConfig(const JsonObject& json, const std::string* base_t
   }
   if (config.is_encoder()) {
     config.bidirectional = true;
-    const bool modern = config.architecture == Architecture::kModernBert;
-    SKEIN_RETURN_IF_ERROR(modern ? ReadModernBertConfig(json, &config)
-                                 : ReadEncoderConfig(json, &config));
+    switch (config.architecture) {
+      case Architecture::kModernBert:
+        SKEIN_RETURN_IF_ERROR(ReadModernBertConfig(json, &config));
+        break;
+      case Architecture::kNomicBert:
+      case Architecture::kGte:
+        SKEIN_RETURN_IF_ERROR(ReadRotatingBertConfig(json, &config));
+        break;
+      default:
+        SKEIN_RETURN_IF_ERROR(ReadEncoderConfig(json, &config));
+    }
     return config;
   }
   // A multimodal model has the members of its text part in an object of their own.
@@ -276,7 +292,7 @@ Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
   if (IsKevDir(model_dir)) return LoadKevModelConfig(model_dir);
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + "/config.json"));
   SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root()));
-  if (config.is_encoder() && config.head == Head::kNone) {
+  if (config.is_encoder() && (config.head == Head::kNone || config.encoder.rotates)) {
     SKEIN_RETURN_IF_ERROR(FindTensorPrefix(model_dir, &config));
   }
   SKEIN_ASSIGN_OR_RETURN(const std::optional<DType> dtype, ReadAnyDType(file.root()));

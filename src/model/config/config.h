@@ -31,6 +31,8 @@ enum class Architecture {
   kRoberta,
   kXlmRoberta,
   kDistilBert,
+  kNomicBert,
+  kGte,
   kModernBert,
 };
 const char* NameOf(Architecture architecture);  // as config.json spells it: "LlamaForCausalLM"
@@ -82,7 +84,11 @@ struct EncoderFields {
   // Fields of BERT's family:
   int32_t num_segments = 0;    // rows of the segment table; 0: there is none
   int32_t first_position = 0;  // row of the position table for token 0
-  // Fields of ModernBERT:
+  // Rope in place of learned positions, and a gate in the MLP (NomicBERT, GTE).
+  bool rotates = false;
+  // These two: the files have the names that transformers gives, not those of the published files.
+  bool library_names = false;
+  // ModernBERT.
   bool norm_bias = true;         // biases of the norms
   bool head_bias = true;         // bias of the first layer of a classifier's head
   bool classifies_mean = false;  // a classifier reads the mean of the states, else the first
@@ -159,7 +165,7 @@ struct ModelConfig {
   bool tie_embeddings = false;
   bool qkv_bias = false;  // biases of q_proj, k_proj, v_proj
   bool o_bias = false;    // bias of o_proj
-  bool mlp_bias = false;  // biases of gate, up and down_proj
+  bool mlp_bias = false;  // biases of gate, up and down_proj; GTE's is down_proj's alone
   RopeConfig rope;        // of global layers
   LocalLayers local;
   // Whether a token of a global layer attends to its whole row. Rows are then neither cut nor
@@ -190,9 +196,9 @@ struct ModelConfig {
   int32_t expert_padded() const;               // the same for expert_size
   bool HasExperts(int32_t layer) const { return num_experts > 0 && has_experts[layer]; }
   bool is_encoder() const { return architecture >= Architecture::kBert; }
-  // Whether the model is BERT or similar: a norm follows each residual addition, positions are
-  // learned, and the MLP has no gate. All other models normalize before, rotate q and k, and have a
-  // gate.
+  // BERT and its kin: a norm follows each residual addition, positions are learned, and the MLP has
+  // no gate, unless `encoder.rotates`. All other models normalize before, rotate q and k, and have
+  // a gate.
   bool is_bert_family() const { return is_encoder() && architecture != Architecture::kModernBert; }
   bool has_local_layers() const { return !local.layers.empty(); }
   bool IsLocal(int32_t layer) const { return has_local_layers() && local.layers[layer]; }
@@ -206,9 +212,10 @@ struct ModelConfig {
   int32_t num_base_layers() const { return num_layers - decision.num_layers; }
   // Whether the layer belongs to the head of a decision model.
   bool IsHeadLayer(int32_t layer) const { return layer >= num_base_layers(); }
+  bool has_rope() const { return !is_bert_family() || encoder.rotates; }
   // Whether the layer's MLP has a gate.
-  bool HasGate(int32_t layer) const { return !is_bert_family() && !IsHeadLayer(layer); }
-  // The epsilon of the LayerNorms of a layer; for num_layers, of the final norm.
+  bool HasGate(int32_t layer) const { return has_rope() && !IsHeadLayer(layer); }
+  // The epsilon of the LayerNorms of a layer; num_layers: of the last one.
   float LayerNormEps(int32_t layer) const {
     return decision.num_layers > 0 && IsHeadLayer(layer) ? decision.layer_norm_eps
                                                          : encoder.layer_norm_eps;
@@ -219,7 +226,7 @@ struct ModelConfig {
   }
   // Whether q and k of a layer are rotated by their positions.
   bool Rotates(int32_t layer) const {
-    return !IsHeadLayer(layer) &&
+    return has_rope() && !IsHeadLayer(layer) &&
            (decoder.unrotated_layers.empty() || !decoder.unrotated_layers[layer]);
   }
   std::string ArchitectureName() const;  // with the head's name: "BertForSequenceClassification"

@@ -7,7 +7,7 @@
 
 #include "model/config/config_fields.h"
 #include "model/config/decoder_family.h"
-#include "model/config/encoder_config.h"
+#include "model/config/encoders/encoder_config.h"
 #include "model/config/linear_config.h"
 #include "model/config/moe_config.h"
 #include "model/config/rope_config.h"

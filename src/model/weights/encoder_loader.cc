@@ -6,9 +6,11 @@ Status EncoderLoader::WalkBert() {
   const EncoderNames names = NamesOfEncoder(config_);
   const int32_t hidden = config_.hidden_size;
   SKEIN_RETURN_IF_ERROR(loader_.Embedding(names.words + ".weight", &weights_));
-  SKEIN_RETURN_IF_ERROR(loader_.FloatTable(names.positions, config_.encoder.first_position,
-                                           config_.max_position, config_.hidden_size,
-                                           weights_.positions));
+  if (!names.positions.empty()) {
+    SKEIN_RETURN_IF_ERROR(loader_.FloatTable(names.positions, config_.encoder.first_position,
+                                             config_.max_position, config_.hidden_size,
+                                             weights_.positions));
+  }
   if (!names.segments.empty()) {
     SKEIN_RETURN_IF_ERROR(loader_.FloatTable(names.segments, 0, config_.encoder.num_segments,
                                              config_.hidden_size, weights_.segments));
@@ -18,7 +20,8 @@ Status EncoderLoader::WalkBert() {
     LayerWeights& layer = weights_.layers[i];
     const EncoderLayerNames layer_names = NamesOfEncoderLayer(config_, i);
     SKEIN_RETURN_IF_ERROR(Norm(norm, layer.attn_norm, layer.attn_norm_bias));
-    SKEIN_RETURN_IF_ERROR(WalkBertLayer(layer_names, layer));
+    SKEIN_RETURN_IF_ERROR(config_.encoder.rotates ? WalkRotatingLayer(layer_names, layer)
+                                                  : WalkBertLayer(layer_names, layer));
     norm = layer_names.mlp_norm;
   }
   SKEIN_RETURN_IF_ERROR(Norm(norm, weights_.final_norm, weights_.final_norm_bias));
@@ -42,6 +45,29 @@ Status EncoderLoader::WalkBertLayer(const EncoderLayerNames& names, LayerWeights
   SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.up, 0, mlp}}, config_.intermediate_padded(), hidden,
                                        layer.gate_up, layer.gate_up_bias));
   return loader_.Linear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias);
+}
+
+Status EncoderLoader::WalkRotatingLayer(const EncoderLayerNames& names, LayerWeights& layer) {
+  const int32_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
+  const int32_t padded = config_.intermediate_padded();
+  const std::vector<TensorPart> qkv =
+      names.qkv.empty() ? std::vector<TensorPart>{{names.query, 0, hidden},
+                                                  {names.key, hidden, hidden},
+                                                  {names.value, 2 * hidden, hidden}}
+                        : std::vector<TensorPart>{{names.qkv, 0, 3 * hidden}};
+  SKEIN_RETURN_IF_ERROR(
+      loader_.Linear(qkv, 3 * hidden, hidden, layer.qkv, layer.qkv_bias, config_.qkv_bias));
+  SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.attn_out, 0, hidden}}, hidden, hidden, layer.o,
+                                       layer.o_bias, config_.o_bias));
+  SKEIN_RETURN_IF_ERROR(Norm(names.attn_norm, layer.mlp_norm, layer.mlp_norm_bias));
+  const std::vector<TensorPart> gate_up =
+      names.up_gate.empty() ? std::vector<TensorPart>{{names.gate, 0, mlp}, {names.up, padded, mlp}}
+                            : std::vector<TensorPart>{{names.up_gate, 0, mlp, mlp, 2 * mlp},
+                                                      {names.up_gate, padded, mlp, 0, 2 * mlp}};
+  SKEIN_RETURN_IF_ERROR(
+      loader_.Linear(gate_up, 2 * padded, hidden, layer.gate_up, layer.gate_up_bias, false));
+  return loader_.Linear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias,
+                        config_.mlp_bias);
 }
 
 Status EncoderLoader::WalkModernBert() {

@@ -21,6 +21,7 @@ class EncoderLoader {
  private:
   Status WalkBert();
   Status WalkBertLayer(const EncoderLayerNames& names, LayerWeights& layer);
+  Status WalkRotatingLayer(const EncoderLayerNames& names, LayerWeights& layer);
   Status WalkModernBert();
   Status WalkModernBertLayer(const ModernBertLayerNames& names, LayerWeights& layer);
   Status Norm(const std::string& name, std::vector<float>& weight, std::vector<float>& bias);

@@ -7,7 +7,7 @@ namespace {
 
 // The prefix of the encoder's tensors in a model with a head.
 std::string Prefix(const ModelConfig& config) {
-  if (config.head == Head::kNone) return config.encoder.tensor_prefix;
+  if (config.head == Head::kNone || config.encoder.rotates) return config.encoder.tensor_prefix;
   switch (config.architecture) {
     case Architecture::kBert:
       return "bert.";
@@ -18,6 +18,39 @@ std::string Prefix(const ModelConfig& config) {
   }
 }
 
+// A layer of NomicBERT or GTE, as transformers names its tensors, or as their publishers do.
+EncoderLayerNames NamesOfRotatingLayer(const ModelConfig& config, int32_t layer) {
+  const bool nomic = config.architecture == Architecture::kNomicBert;
+  const std::string number = std::to_string(layer) + ".";
+  EncoderLayerNames names;
+  if (config.encoder.library_names) {
+    const std::string at = Prefix(config) + "layers." + number;
+    names.query = at + "self_attn.q_proj";
+    names.key = at + "self_attn.k_proj";
+    names.value = at + "self_attn.v_proj";
+    names.attn_out = at + "self_attn.o_proj";
+    names.attn_norm = at + "post_attention_layernorm";
+    names.gate = at + "mlp.gate_proj";
+    names.up = at + "mlp.up_proj";
+    names.down = at + "mlp.down_proj";
+    names.mlp_norm = at + "post_mlp_layernorm";
+    return names;
+  }
+  const std::string at = Prefix(config) + (nomic ? "encoder.layers." : "encoder.layer.") + number;
+  names.qkv = at + (nomic ? "attn.Wqkv" : "attention.qkv_proj");
+  names.attn_out = at + (nomic ? "attn.out_proj" : "attention.o_proj");
+  names.attn_norm = at + (nomic ? "norm1" : "attn_ln");
+  names.down = at + (nomic ? "mlp.fc2" : "mlp.down_proj");
+  names.mlp_norm = at + (nomic ? "norm2" : "mlp_ln");
+  if (nomic) {
+    names.up = at + "mlp.fc11";
+    names.gate = at + "mlp.fc12";
+  } else {
+    names.up_gate = at + "mlp.up_gate_proj";
+  }
+  return names;
+}
+
 }  // namespace
 
 EncoderNames NamesOfEncoder(const ModelConfig& config) {
@@ -25,14 +58,18 @@ EncoderNames NamesOfEncoder(const ModelConfig& config) {
   const std::string embeddings = prefix + "embeddings.";
   EncoderNames names = {
       .words = embeddings + "word_embeddings",
-      .positions = embeddings + "position_embeddings",
       .norm = embeddings + "LayerNorm",
   };
+  if (!config.encoder.rotates) names.positions = embeddings + "position_embeddings";
+  if (config.architecture == Architecture::kNomicBert && !config.encoder.library_names) {
+    names.norm = prefix + "emb_ln";
+  }
   if (config.encoder.num_segments > 0) names.segments = embeddings + "token_type_embeddings";
   if (config.head != Head::kClassifier) return names;
   names.head_activation = Activation::kTanh;
   switch (config.architecture) {
     case Architecture::kBert:
+    case Architecture::kGte:
       names.head_dense = prefix + "pooler.dense";
       names.head_out = "classifier";
       break;
@@ -56,6 +93,7 @@ EncoderLayerNames NamesOfEncoderLayer(const ModelConfig& config, int32_t layer) 
             at + "attention.out_lin", at + "sa_layer_norm",    at + "ffn.lin1",
             at + "ffn.lin2",          at + "output_layer_norm"};
   }
+  if (config.encoder.rotates) return NamesOfRotatingLayer(config, layer);
   const std::string at = Prefix(config) + "encoder.layer." + std::to_string(layer) + ".";
   return {at + "attention.self.query",
           at + "attention.self.key",
@@ -98,6 +136,7 @@ bool IsUnusedByEncoder(const ModelConfig& config, const std::string& name) {
   if (config.head == Head::kClassifier) return false;
   // Only a classifier reads the pooler. The other tensors are heads that predict masked tokens.
   const std::string pooler = config.encoder.tensor_prefix + "pooler.";
+  if (config.encoder.rotates && name.starts_with("classifier.")) return true;
   for (const std::string_view unused :
        {std::string_view(pooler), std::string_view("pooler."), std::string_view("cls."),
         std::string_view("lm_head."), std::string_view("vocab_"), std::string_view("head."),

@@ -9,15 +9,18 @@ namespace skein {
 
 // The names of the tensors of BERT's family in their files, without ".weight" and ".bias".
 struct EncoderNames {
-  std::string words, positions, norm;
-  std::string segments;                            // empty: there are no segments
-  std::string head_dense, head_out;                // empty: there is no classifier
+  std::string words, norm;
+  std::string positions;                           // empty: rope
+  std::string segments;                            // empty: no segments
+  std::string head_dense, head_out;                // empty: no classifier
   Activation head_activation = Activation::kNone;  // between the two layers of the head
 };
 EncoderNames NamesOfEncoder(const ModelConfig& config);
 
 struct EncoderLayerNames {
   std::string query, key, value, attn_out, attn_norm, up, down, mlp_norm;
+  // An encoder with rope has a gate. These stand in place of q, k and v, and of up and gate.
+  std::string gate, qkv, up_gate;
 };
 EncoderLayerNames NamesOfEncoderLayer(const ModelConfig& config, int32_t layer);
 

@@ -87,11 +87,17 @@ class EncoderLister {
     const int64_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
     const EncoderNames names = NamesOfEncoder(config_);
     Table(names.words, config_.vocab_size);
-    Table(names.positions, int64_t{config_.max_position} + config_.encoder.first_position);
+    if (!names.positions.empty()) {
+      Table(names.positions, int64_t{config_.max_position} + config_.encoder.first_position);
+    }
     if (!names.segments.empty()) Table(names.segments, config_.encoder.num_segments);
     Norm(names.norm);
     for (int32_t i = 0; i < config_.num_layers; ++i) {
       const EncoderLayerNames layer = NamesOfEncoderLayer(config_, i);
+      if (config_.encoder.rotates) {
+        AddRotatingLayer(layer);
+        continue;
+      }
       for (const std::string& name : {layer.query, layer.key, layer.value}) {
         Linear(name, hidden, hidden, TensorRole::kInput);
       }
@@ -105,6 +111,24 @@ class EncoderLister {
       Linear(names.head_dense, hidden, hidden, TensorRole::kInput);
       Linear(names.head_out, config_.num_classes, hidden, TensorRole::kInput);
     }
+  }
+
+  void AddRotatingLayer(const EncoderLayerNames& layer) {
+    const int64_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
+    const auto input = [&](const std::string& name, int64_t out, bool bias) {
+      if (!name.empty()) Linear(name, out, hidden, TensorRole::kInput, bias);
+    };
+    input(layer.qkv, 3 * hidden, config_.qkv_bias);
+    for (const std::string& name : {layer.query, layer.key, layer.value}) {
+      input(name, hidden, config_.qkv_bias);
+    }
+    Linear(layer.attn_out, hidden, hidden, TensorRole::kOutput, config_.o_bias);
+    Norm(layer.attn_norm);
+    input(layer.up_gate, 2 * mlp, false);
+    input(layer.gate, mlp, false);
+    input(layer.up, mlp, false);
+    Linear(layer.down, hidden, mlp, TensorRole::kOutput, config_.mlp_bias);
+    Norm(layer.mlp_norm);
   }
 
   void ListModernBert() {

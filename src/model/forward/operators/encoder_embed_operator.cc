@@ -18,13 +18,13 @@ void EncoderEmbedOperator::RunRows(int32_t begin, int32_t end) {
         pass_.config().encoder.num_segments > 1 && position >= row->second_segment_begin;
     float* x = pass_.workspace.x + i * hidden;
     weights.EmbeddingRow(pass_.batch.tokens[i], x);
-    const float* from = weights.positions.data() + position * hidden;
-    if (weights.segments.empty()) {
-      for (size_t d = 0; d < hidden; ++d) x[d] += from[d];
-      continue;
+    if (!weights.segments.empty()) {
+      const float* segment = weights.segments.data() + (second ? hidden : 0);
+      for (size_t d = 0; d < hidden; ++d) x[d] += segment[d];
     }
-    const float* segment = weights.segments.data() + (second ? hidden : 0);
-    for (size_t d = 0; d < hidden; ++d) x[d] = (x[d] + segment[d]) + from[d];
+    if (weights.positions.empty()) continue;
+    const float* from = weights.positions.data() + position * hidden;
+    for (size_t d = 0; d < hidden; ++d) x[d] += from[d];
   }
 }
 

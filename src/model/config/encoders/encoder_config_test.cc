@@ -1,4 +1,4 @@
-#include "model/config/encoder_config.h"
+#include "model/config/encoders/encoder_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "model/config/encoder_config.h"
+#include "model/config/encoders/encoder_config.h"
 
 #include <optional>
 #include <string>
@@ -66,12 +66,15 @@ Status FindTensorPrefix(const std::string& model_dir, ModelConfig* config) {
   Result<ModelFiles> files = ModelFiles::Open(model_dir);
   if (files.status().code() == StatusCode::kNotFound) return Status::Ok();
   SKEIN_RETURN_IF_ERROR(files.status());
-  for (const char* prefix : {"", "model.", "bert.", "roberta.", "distilbert."}) {
+  for (const char* prefix : {"", "model.", "bert.", "roberta.", "distilbert.", "new.", "gte."}) {
     for (const char* words : {"embeddings.tok_embeddings", "embeddings.word_embeddings"}) {
       const std::string name = std::string(prefix).append(words).append(".weight");
       if (files->Has(name)) config->encoder.tensor_prefix = prefix;
     }
   }
+  config->encoder.library_names =
+      config->encoder.rotates &&
+      files->Has(config->encoder.tensor_prefix + "layers.0.self_attn.o_proj.weight");
   return Status::Ok();
 }
 

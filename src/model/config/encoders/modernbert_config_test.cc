@@ -1,4 +1,4 @@
-#include "model/config/modernbert_config.h"
+#include "model/config/encoders/modernbert_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

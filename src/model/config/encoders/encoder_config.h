@@ -12,9 +12,9 @@ namespace skein {
 // Fails as LoadModelConfig does.
 Status ReadEncoderConfig(const JsonObject& json, ModelConfig* config);
 
-// Sets tensor_prefix to the prefix in the files of `model_dir`. If these are the files of a model
-// with another head, it is the encoder's own name. If there are no files, or they lack the
-// embedding, tensor_prefix stays as the architecture has it.
+// Sets tensor_prefix to the one that the files in `model_dir` have: the encoder's own name, if they
+// are those of a model with another head. Without files, or without the embedding among them, it
+// stays as the architecture has it. Sets library_names, too.
 Status FindTensorPrefix(const std::string& model_dir, ModelConfig* config);
 
 // Reads the name of an activation.

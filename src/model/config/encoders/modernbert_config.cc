@@ -1,4 +1,4 @@
-#include "model/config/modernbert_config.h"
+#include "model/config/encoders/modernbert_config.h"
 
 #include <optional>
 #include <string>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/config/config_fields.h"
-#include "model/config/encoder_config.h"
+#include "model/config/encoders/encoder_config.h"
 #include "model/config/rope_config.h"
 #include "model/config/window_config.h"
 
