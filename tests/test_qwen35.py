@@ -5,8 +5,10 @@ import random
 import subprocess
 
 import httpx
+import numpy
 import pytest
 
+from safetensors_file import read_raw, write_safetensors
 from skein_server import SKEIN_BIN, SkeinServer
 
 NAME = "tiny-qwen3.5"
@@ -122,6 +124,39 @@ def test_prompts_start_from_snapshots(model):
         assert cached(server, again) == 128
         assert cached(server, again) == len(again) // 32 * 32
         assert cached(server, again + " and more") == len(again) // 32 * 32
+
+
+ADAPTED = ("q_proj", "v_proj", "o_proj", "in_proj_qkv", "in_proj_z", "in_proj_a", "in_proj_b", "out_proj", "gate_proj", "down_proj")
+
+
+def write_adapter(folder, model, seed, modules):
+    """A random adapter for these modules of the model, as PEFT lays it out."""
+    maker, rank, tensors = numpy.random.default_rng(seed), 4, {}
+    for name, (_, shape, _) in read_raw(model / "model.safetensors").items():
+        path = name.removesuffix(".weight")
+        if path.rsplit(".", 1)[-1] in modules:
+            tensors[f"base_model.model.{path}.lora_A.weight"] = maker.normal(0, 0.2, (rank, shape[1]))
+            tensors[f"base_model.model.{path}.lora_B.weight"] = maker.normal(0, 0.2, (shape[0], rank))
+    folder.mkdir()
+    write_safetensors(folder / "adapter_model.safetensors", tensors)
+    (folder / "adapter_config.json").write_text(json.dumps(
+        {"peft_type": "LORA", "r": rank, "lora_alpha": 8, "bias": "none", "target_modules": list(modules)}))
+    return folder
+
+
+def test_adapters_have_the_bits_of_each_alone(model, tmp_path):
+    adapters = {"all": write_adapter(tmp_path / "all", model, 1, ADAPTED), "two": write_adapter(tmp_path / "two", model, 2, ADAPTED[3:5])}
+    options = [option for name, folder in adapters.items() for option in ("--lora", f"{name}={folder}")]
+    maker = random.Random(5)
+    heads = [text(maker, 200), text(maker, 77)]
+    wanted = [("/v1/completions", {"model": name, "prompt": head + text(maker, 20), "max_tokens": 12, "temperature": 0, "logprobs": 2,
+                                   "ignore_eos": True}) for name in (NAME, "all", "two") for head in heads for _ in range(3)]
+    with SkeinServer(model, *options, "--no-enable-prefix-caching") as server:
+        expected = [json.dumps(essence(path, post(server, path, body))) for path, body in wanted]
+    assert len(set(expected)) == len(expected)
+    with SkeinServer(model, *options) as server:
+        assert together(server, wanted) == expected
+        assert together(server, wanted) == expected
 
 
 def test_info_names_the_state(model):

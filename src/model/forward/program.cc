@@ -67,15 +67,20 @@ void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
                                             .weight = layer.attn_norm,
                                             .bias = layer.attn_norm_bias,
                                             .x = &ForwardWorkspace::x});
+  AddLora(pass, "lora_gate", LoraProduct::kAttnGate, index, h, list);
   list.ByChunk<LinearOperator>(
-      pass, LinearSpec{"attn_gate", layer.attn_gate, nullptr, h, LinearOutput::kSums});
+      pass, LinearSpec{"attn_gate", layer.attn_gate, nullptr, h, LinearOutput::kSums, index,
+                       LoraProduct::kAttnGate});
   list.ByChunk<AttentionGateOperator>(pass);
 }
 
 // Adds the operators of a linear layer that replace attention.
 void AddLinearAttention(PassState& pass, int32_t index, OperatorList& list) {
-  list.ByChunk<LinearOperator>(pass, LinearSpec{"linear_in", pass.weights().layers[index].linear.in,
-                                                nullptr, pass.NormedRows(), LinearOutput::kSums});
+  const Operand h = pass.NormedRows();
+  AddLora(pass, "lora_in", LoraProduct::kQkv, index, h, list);
+  list.ByChunk<LinearOperator>(
+      pass, LinearSpec{"linear_in", pass.weights().layers[index].linear.in, nullptr, h,
+                       LinearOutput::kSums, index, LoraProduct::kQkv});
   list.ByChunk<DeltaGatesOperator>(pass, index);
   list.ByChunk<ConvOperator>(pass, index);
   list.ByChunk<DeltaOperator>(pass, index);

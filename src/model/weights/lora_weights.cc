@@ -13,6 +13,15 @@ struct Matrix {
   std::string name;       // name of the matrix's weight
   int32_t first_row = 0;  // the matrix's first row in the product's output
   int32_t num_rows = 0;
+  // Above 0: the matrix has a second part, whose heads of so many rows alternate with this one's.
+  int32_t head_rows = 0;
+  int32_t first_in_head = 0;  // of these rows, behind those of the other part
+
+  int32_t RowsOfMatrix() const { return head_rows > 0 ? 2 * num_rows : num_rows; }
+  int32_t RowOfMatrix(int32_t row) const {
+    if (head_rows == 0) return row;
+    return 2 * (row / head_rows) * head_rows + first_in_head + row % head_rows;
+  }
 };
 
 struct Product {
@@ -29,9 +38,13 @@ std::array<Product, kNumLoraProducts> ProductsOf(const ModelConfig& config, int3
   const int32_t q = config.num_heads * config.head_dim, kv = config.num_kv_heads * config.head_dim;
   const int32_t padded = config.intermediate_padded();
   const bool fused = config.decoder.fused_projections;
-  std::vector<Matrix> qkv = {{attn + "q_proj.weight", 0, q},
+  // Each head's gate stands behind its q.
+  const int32_t gated = config.decoder.attention_gate ? config.head_dim : 0;
+  std::vector<Matrix> qkv = {{attn + "q_proj.weight", 0, q, gated},
                              {attn + "k_proj.weight", q, kv},
                              {attn + "v_proj.weight", q + kv, kv}};
+  std::vector<Matrix> gate;
+  if (gated > 0) gate = {{attn + "q_proj.weight", 0, q, gated, gated}};
   if (fused) qkv = {{attn + "qkv_proj.weight", 0, q + 2 * kv}};
   std::vector<Matrix> gate_up = {{mlp + "gate_proj.weight", 0, intermediate},
                                  {mlp + "up_proj.weight", padded, intermediate}};
@@ -39,10 +52,25 @@ std::array<Product, kNumLoraProducts> ProductsOf(const ModelConfig& config, int3
   // them.
   if (fused) gate_up.clear();
   if (fused && padded == intermediate) gate_up = {{mlp + "gate_up_proj.weight", 0, 2 * padded}};
-  return {{{qkv, q + 2 * kv, hidden},
-           {{{attn + "o_proj.weight", 0, hidden}}, hidden, q},
-           {gate_up, 2 * padded, hidden},
-           {{{mlp + "down_proj.weight", 0, hidden}}, hidden, intermediate}}};
+  std::array<Product, kNumLoraProducts> products = {
+      {{qkv, q + 2 * kv, hidden},
+       {{{attn + "o_proj.weight", 0, hidden}}, hidden, q},
+       {gate_up, 2 * padded, hidden},
+       {{{mlp + "down_proj.weight", 0, hidden}}, hidden, intermediate},
+       {gate, q, hidden}}};
+  if (!config.IsLinear(layer)) return products;
+  const LinearLayers& linear = config.decoder.linear;
+  const std::string at = prefix + "linear_attn.";
+  const int32_t conv = linear.conv_width(), z_end = conv + linear.v_width();
+  products[0] = {{{at + "in_proj_qkv.weight", 0, conv},
+                  {at + "in_proj_z.weight", conv, linear.v_width()},
+                  {at + "in_proj_b.weight", z_end, linear.num_v_heads},
+                  {at + "in_proj_a.weight", z_end + linear.num_v_heads, linear.num_v_heads}},
+                 linear.width(),
+                 hidden};
+  products[1] = {{{at + "out_proj.weight", 0, hidden}}, hidden, linear.v_width()};
+  products[4] = {};
+  return products;
 }
 
 class Packer {
@@ -54,11 +82,12 @@ class Packer {
     for (const Matrix& matrix : product.matrices) {
       const LoraChange* change = adapter_.Find(matrix.name);
       if (change == nullptr) continue;
-      if (change->num_outputs != matrix.num_rows || change->num_inputs != product.num_inputs) {
+      if (change->num_outputs != matrix.RowsOfMatrix() ||
+          change->num_inputs != product.num_inputs) {
         return {StatusCode::kInvalidArgument,
                 "the adapter changes '" + matrix.name + "' as " +
                     ShapeString({change->num_outputs, change->num_inputs}) + "; the model's is " +
-                    ShapeString({matrix.num_rows, product.num_inputs})};
+                    ShapeString({matrix.RowsOfMatrix(), product.num_inputs})};
       }
       changed.push_back(&matrix);
       packed_.insert(matrix.name);
@@ -83,7 +112,7 @@ class Packer {
       pair->a.PackRows(first, rank, change.a.data(), DType::kF32);
       std::ranges::fill(row, 0.0f);
       for (int32_t r = 0; r < changed[i]->num_rows; ++r) {
-        const float* b = change.b.data() + int64_t{r} * rank;
+        const float* b = change.b.data() + int64_t{changed[i]->RowOfMatrix(r)} * rank;
         std::transform(b, b + rank, row.begin() + first,
                        [scale = adapter_.scale()](float v) { return scale * v; });
         pair->b.PackRows(changed[i]->first_row + r, 1, row.data(), DType::kF32);
@@ -122,10 +151,17 @@ size_t LoraWeights::bytes() const {
 
 Result<LoraWeights> LoadLoraWeights(const LoraAdapter& adapter, const ModelConfig& config,
                                     DType compute) {
-  if (config.is_encoder() || config.num_experts > 0 || config.has_linear_layers()) {
+  if (config.is_encoder() || config.num_experts > 0) {
     return Status(StatusCode::kUnsupported,
                   "an adapter for " + config.ArchitectureName() +
-                      ": adapters are served for decoders without experts and linear attention");
+                      ": adapters are served for decoders without experts");
+  }
+  const LinearLayers& linear = config.decoder.linear;
+  if (linear.tiled_v_heads && linear.num_v_heads != linear.num_k_heads) {
+    return Status(StatusCode::kUnsupported,
+                  "an adapter for a GGUF file of " + config.ArchitectureName() +
+                      ", whose heads have another order; make a directory of the file with `skein "
+                      "model convert`, which can merge the adapter, too");
   }
   LoraWeights weights;
   weights.layers.resize(config.num_layers);

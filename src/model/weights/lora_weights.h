@@ -23,9 +23,10 @@ struct LoraPair {
   int32_t rank() const { return a.n(); }
 };
 
-// The products of a layer that an adapter can change.
-enum class LoraProduct : uint8_t { kQkv, kOutput, kGateUp, kDown };
-inline constexpr size_t kNumLoraProducts = 4;
+// The products of a layer that an adapter can change. In a linear layer, kQkv is the product of
+// its input, and kOutput that of out_proj. kAttnGate is there in gated attention alone.
+enum class LoraProduct : uint8_t { kQkv, kOutput, kGateUp, kDown, kAttnGate };
+inline constexpr size_t kNumLoraProducts = 5;
 
 // An adapter's changes of one layer, indexed by product.
 struct LoraLayer {
@@ -47,9 +48,10 @@ struct LoraWeights {
 // The widest change of a product in any of the adapters; 0: there are no changes.
 int32_t WidestRank(const std::vector<LoraWeights>& adapters);
 
-// Packs an adapter for a dense decoder whose compute type is `compute`. Fails with kUnsupported for
-// an encoder or a mixture of experts. Fails with kInvalidArgument, naming the matrix, if the model
-// lacks a matrix or has it in another shape.
+// Packs an adapter for a dense decoder whose compute type is `compute`. kUnsupported for an encoder
+// or a mixture of experts, and for a file whose heads have another order than the adapter's
+// (LinearLayers::tiled_v_heads); kInvalidArgument names a matrix that the model lacks, or whose
+// shape is another.
 Result<LoraWeights> LoadLoraWeights(const LoraAdapter& adapter, const ModelConfig& config,
                                     DType compute);
 
