@@ -109,6 +109,17 @@ void Sampler::Draw(const DrawSpec& spec, const float* logits, int thread, DrawRe
   if (generate.num_logprobs) token.chosen = LogprobOf(token.token, logits, log_sum_exp);
 }
 
+bool Sampler::NeedsLargestAlone(const DrawSpec& spec) {
+  return IsGreedy(spec.generate->sampling) && !spec.generate->num_logprobs && !ChangesLogits(spec);
+}
+
+void Sampler::DrawLargest(const Kernels::Largest& largest, DrawResult* result) {
+  result->token.top_logprobs.clear();
+  result->token.named_logprobs.clear();
+  result->finite = largest.finite;
+  result->token.token = largest.finite ? largest.argmax : 0;
+}
+
 bool Sampler::Logprob(TokenId token, int32_t num_top, const float* logits, int thread,
                       PromptLogprob* result) {
   const ScopedFpMode fp_mode;

@@ -26,8 +26,15 @@ class Sampler {
   // drawn.
   void Draw(const DrawSpec& spec, const float* logits, int thread, DrawResult* result);
 
-  // Computes the log-probability of `token`, and the `num_top` most likely tokens. Sets all of
-  // *result except `position`. If Draw would not be finite, returns false and sets only the token.
+  // Whether a draw needs no more of its logits than the largest: a greedy one, from logits as they
+  // are, without log-probabilities.
+  static bool NeedsLargestAlone(const DrawSpec& spec);
+  // The result of that draw, as Draw has it. `largest` is Kernels::FindLargest's; its max is not
+  // read.
+  static void DrawLargest(const Kernels::Largest& largest, DrawResult* result);
+
+  // Computes the log-probability of `token`, and the `num_top` most likely tokens, into everything
+  // but result->position. If Draw would not be finite, returns false and fills in the token alone.
   bool Logprob(TokenId token, int32_t num_top, const float* logits, int thread,
                PromptLogprob* result);
 

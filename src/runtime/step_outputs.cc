@@ -33,6 +33,7 @@ void StepOutputs::Begin(const StepPlan& plan) {
   done_ = false;
   counts_ = {};
   logit_rows_.clear();
+  largest_alone_.clear();
   jobs_.clear();
   for (std::vector<int32_t>* reads :
        {&label_reads_, &embedding_reads_, &class_reads_, &marker_reads_, &action_reads_,
@@ -53,6 +54,7 @@ void StepOutputs::Begin(const StepPlan& plan) {
 int32_t StepOutputs::AddLogits(int32_t token, const PlanRow* seen, ForwardBatch* batch) {
   batch->logit_tokens.push_back(token);
   logit_rows_.push_back(seen);
+  largest_alone_.push_back(0);
   return static_cast<int32_t>(logit_rows_.size()) - 1;
 }
 
@@ -83,6 +85,7 @@ void StepOutputs::AddRow(const PlanRow& row, std::span<const BlockId> blocks, Fo
     for (const DrawSpec& draw : row.draws) {
       jobs_.push_back({.logit_row = logit_row, .result = counts_.draws++, .draw = &draw});
     }
+    largest_alone_.back() = std::ranges::all_of(row.draws, Sampler::NeedsLargestAlone);
   }
   if (row.read != nullptr) AddRead(row, row_index, batch);
 }

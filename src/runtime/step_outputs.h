@@ -59,6 +59,12 @@ class StepOutputs {
   int32_t logit_row_of(int job) const { return jobs_[job].logit_row; }
   // Runs a job on its row of logits [vocab]. Thread-safe for different jobs and threads.
   void RunJob(int job, const float* logits, int thread);
+  // For each row of logits whether its jobs need the largest logit alone: they may then be run on
+  // that (Sampler::DrawLargest).
+  std::span<const uint8_t> largest_alone() const { return largest_alone_; }
+  void RunJob(int job, const Kernels::Largest& largest) {
+    Sampler::DrawLargest(largest, &results_.draws[jobs_[job].result]);
+  }
 
   // Takes output `index` of another kind than logits. The output may be overwritten.
   void Take(OutputKind kind, int32_t index, const ForwardBatch& batch, float* output);
@@ -95,6 +101,7 @@ class StepOutputs {
   Sampler* const sampler_;
   RowCounts counts_;
   std::vector<const PlanRow*> logit_rows_;  // in plan order
+  std::vector<uint8_t> largest_alone_;      // as many
   std::vector<Job> jobs_;                   // in plan order
   int next_job_ = 0;
   int end_job_ = 0;
