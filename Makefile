@@ -19,7 +19,7 @@ BUILD = build/$(PRESET)
 .PHONY: setup configure build serve test bench check-san fuzz check-isa wheel check-clients format tidy clean
 
 setup:
-	@scripts/setup
+	@scripts/setup $(if $(CUDA),cuda)
 
 configure: setup
 	@test -f $(BUILD)/build.ninja -a -z "$(CUDA)" || cmake --preset $(PRESET) $(if $(CUDA),-DSKEIN_CUDA=ON)

@@ -1,7 +1,9 @@
 # The kernels for GPUs, and the device that runs them (SKEIN_CUDA). Sources for the host are compiled
 # as all others; nvcc compiles device_kernels.cu.
 
-find_program(NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin REQUIRED)
+# scripts/setup puts a toolkit into .venv where there is no other.
+file(GLOB packages ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13)
+find_program(NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin ${packages}/bin REQUIRED)
 get_filename_component(CUDA_ROOT ${NVCC} REALPATH)
 get_filename_component(CUDA_ROOT ${CUDA_ROOT} DIRECTORY)
 get_filename_component(CUDA_ROOT ${CUDA_ROOT} DIRECTORY)
