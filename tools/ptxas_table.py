@@ -23,7 +23,8 @@ PAGE = ROOT / "docs/results/gpu.md"
 # "Compute capabilities"). Registers of a warp are given out in units of 256.
 LIMITS = {"sm_80": (65536, 164 << 10, 2048, 32), "sm_89": (65536, 100 << 10, 1536, 24),
           "sm_90a": (65536, 228 << 10, 2048, 32)}
-THREADS = 128  # of a block, but for products
+THREADS = 128  # of a block, but for products and these kernels: threads, bytes of shared memory
+BLOCKS = {"BlocksGemmKernel": (32, 0), "FindLargestKernel": (512, 192)}
 UNIT = 8       # registers of a thread are given out in such units
 
 
@@ -61,7 +62,7 @@ def tile_of(kernel):
     """(threads, bytes of shared memory) of a block. The bytes are those of GemmTile::Shared."""
     tile = re.search(r"GemmTile<(\d+), (\d+), (\d+), (\d+), (\d+)>", kernel)
     if not tile:
-        return THREADS, 0
+        return next((size for name, size in BLOCKS.items() if kernel.startswith(name)), (THREADS, 0))
     warps_m, warps_n, mma_rows, panels, stages = map(int, tile.groups())
     rows = 16 * warps_m * mma_rows
     return 32 * warps_m * warps_n, 4 * stages * (rows * 20 + warps_n * panels * 16 * 16)

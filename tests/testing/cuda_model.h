@@ -28,20 +28,17 @@ class CudaModel {
     // A newly assigned block holds the data of its last owner.
     const std::vector<std::byte> stale(kv_->port_bytes(), std::byte{0xff});
     for (int32_t block = 0; block < num_blocks; ++block) kv_->ImportBlock(block, stale);
-    const RopeAngles& rope = *model.context().rope;
-    const size_t bytes = rope.bytes() / 2;
-    cos_ = cuda::Buffer::Make(device, cuda::Buffer::Place::kDevice, bytes).value();
-    sin_ = cuda::Buffer::Make(device, cuda::Buffer::Place::kDevice, bytes).value();
-    device->CopyToDevice(cos_.as<void>(), rope.cos(0), bytes);
-    device->CopyToDevice(sin_.as<void>(), rope.sin(0), bytes);
-    EXPECT_TRUE(device->WaitForAll().ok());
+    rope_ = cuda::DeviceRope::Upload(*model.context().rope, device).value();
     cuda::CudaContext context = {.device = device, .weights = weights_.get()};
     context.model = model.context();
     context.model.kv = nullptr;
     context.model.kv_layout = layout;
     context.kv = kv_->data();
-    context.cos = cos_.as<float>();
-    context.sin = sin_.as<float>();
+    context.rope = &rope_;
+    if (const RopeAngles* local = model.context().local_rope; local != nullptr) {
+      local_rope_ = cuda::DeviceRope::Upload(*local, device).value();
+      context.local_rope = &local_rope_;
+    }
     EXPECT_GT(config.vocab_size, 0);
     executor_ = cuda::CudaExecutor::Make(context, limits, states).value();
   }
@@ -52,7 +49,7 @@ class CudaModel {
  private:
   std::unique_ptr<cuda::DeviceWeights> weights_;
   std::unique_ptr<cuda::DeviceKv> kv_;
-  cuda::Buffer cos_, sin_;
+  cuda::DeviceRope rope_, local_rope_;
   std::unique_ptr<cuda::CudaExecutor> executor_;
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cuda/kernels/launches.h"
+#include "cuda/kernels/panel_places.h"
 #include "kernels/packed_weight.h"
 
 namespace skein {
@@ -27,6 +28,9 @@ class Operands {
     std::vector<float> values(count);
     for (float& x : values) x = normal(random_);
     return values;
+  }
+  int32_t Integer(int32_t min, int32_t max) {
+    return std::uniform_int_distribution<int32_t>(min, max)(random_);
   }
   static std::vector<Bf16> Rounded(const std::vector<float>& values) {
     std::vector<Bf16> rounded;
@@ -91,6 +95,7 @@ Result<std::vector<float>> RunNorm(Device& device, uint64_t seed) {
   auto* out = static_cast<float*>(operands.Make(kRows * kWidth * sizeof(float)));
   return operands.Run(
       cuda::RmsNormLaunch(DType::kF32, {.x = operands.Put(operands.Random(kRows * kWidth)),
+                                        .ldx = kWidth,
                                         .weight = operands.Put(operands.Random(kWidth)),
                                         .num_rows = kRows,
                                         .width = kWidth,
@@ -154,9 +159,8 @@ Result<std::vector<float>> RunGemm(Device& device, uint64_t seed) {
       out, kRows * kColumns);
 }
 
-// Attention in one sequence: 40 tokens after 100 tokens in the cache, two query heads on one KV
-// head.
-template <typename T>
+// One sequence: 40 tokens behind 100 in the cache, two query heads on one KV head.
+template <typename T, int32_t kBefore>
 Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
   constexpr DType kType = std::is_same_v<T, Bf16> ? DType::kBf16 : DType::kF32;
   constexpr int32_t kBegin = 100, kTokens = 40, kHeads = 2, kDim = 64, kBlocks = 5;
@@ -179,6 +183,7 @@ Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
                                   .tables = operands.Put(std::vector<int32_t>{3, 0, 4, 1, 2}),
                                   .num_tiles = static_cast<int32_t>(tiles.size() / 5),
                                   .num_segments = 1,
+                                  .keys_before = kBefore,
                                   .num_heads = kHeads,
                                   .num_kv_heads = 1,
                                   .head_dim = kDim,
@@ -228,6 +233,132 @@ Result<std::vector<float>> RunStoreHeads(Device& device, uint64_t seed) {
       memory, elements);
 }
 
+// Blocks of two formats, with minimums and without.
+template <int32_t kRows>
+Result<std::vector<float>> RunBlocksGemm(Device& device, uint64_t seed) {
+  constexpr int32_t kColumns = 60, kTerms = 512, kPanels = 4;
+  Operands operands(device, seed);
+  std::vector<BlockFormat> formats = {BlockFormat::kQ4_0, BlockFormat::kQ4_1, BlockFormat::kQ4_0,
+                                      BlockFormat::kQ4_1};
+  PackedWeight packed(kPanels * kPanelCols, kTerms, formats);
+  for (int32_t i = 0; i < kPanels; ++i) {
+    // Rows as in a file: f16 scales of moderate size, then random values.
+    const BlockTraits& traits = TraitsOf(formats[i]);
+    std::vector<std::byte> rows(kPanelCols * kTerms / kBlockTerms * traits.file_bytes);
+    for (std::byte& byte : rows) byte = static_cast<std::byte>(operands.Integer(0, 255));
+    for (size_t at = 0; at < rows.size(); at += traits.file_bytes) {
+      for (size_t half = 1; half <= (traits.has_minimum() ? 3 : 1); half += 2) {
+        rows[at + half] = static_cast<std::byte>(operands.Integer(0x20, 0x34));
+      }
+    }
+    packed.PackBlocks(i * kPanelCols, kPanelCols, rows.data(), formats[i]);
+  }
+  const std::vector<std::byte> bytes(packed.panel(0),
+                                     packed.panel(0) + cuda::BytesOfPanels(packed));
+  auto* q = static_cast<int8_t*>(operands.Make(kRows * kTerms));
+  auto* scales =
+      static_cast<float*>(operands.Make(kRows * kTerms / kBlockTerms * 2 * sizeof(float)));
+  auto* out = static_cast<float*>(operands.Make(kRows * kColumns * sizeof(float)));
+  device.Run(
+      cuda::QuantizeBlocksLaunch(DType::kF32, {.x = operands.Put(operands.Random(kRows * kTerms)),
+                                               .ldx = kTerms,
+                                               .num_rows = kRows,
+                                               .width = kTerms,
+                                               .out = q,
+                                               .ldo = kTerms,
+                                               .scales = scales}));
+  return operands.Run(cuda::GemmLaunch(DType::kBlocks, cuda::GemmOutput::kStore, DType::kF32,
+                                       {.a = q,
+                                        .lda = kTerms / 4,
+                                        .a_scales = scales,
+                                        .w = operands.Put(bytes),
+                                        .places = operands.Put(cuda::PlacesOf(packed)),
+                                        .m = kRows,
+                                        .columns = kColumns,
+                                        .words = kTerms / 4,
+                                        .out = out,
+                                        .ldo = kColumns}),
+                      out, kRows * kColumns);
+}
+
+// The weights of the chosen experts; a wrong choice has others.
+Result<std::vector<float>> RunChooseExperts(Device& device, uint64_t seed) {
+  constexpr int32_t kTokens = 20, kExperts = 60, kPerToken = 8;
+  Operands operands(device, seed);
+  auto* weights = static_cast<float*>(operands.Make(kTokens * kPerToken * sizeof(float)));
+  return operands.Run(
+      cuda::ChooseExpertsLaunch(
+          {.logits = operands.Put(operands.Random(kTokens * kExperts)),
+           .num_tokens = kTokens,
+           .num_experts = kExperts,
+           .per_token = kPerToken,
+           .norm_weights = true,
+           .experts = static_cast<int32_t*>(operands.Make(kTokens * kPerToken * sizeof(int32_t))),
+           .weights = weights}),
+      weights, kTokens * kPerToken);
+}
+
+// Two experts, listed by the device; a row of each token for both.
+Result<std::vector<float>> RunGroupedGemm(Device& device, uint64_t seed) {
+  constexpr int32_t kTokens = 40, kExperts = 2, kColumns = 48, kTerms = 64;
+  constexpr int32_t kSlots = kTokens * kExperts;
+  Operands operands(device, seed);
+  std::vector<int32_t> experts;
+  for (int32_t i = 0; i < kSlots; ++i) experts.push_back(i % kExperts);
+  auto* counts = static_cast<int32_t*>(operands.Make(kExperts * sizeof(int32_t)));
+  auto* slots = static_cast<int32_t*>(operands.Make(kExperts * kTokens * sizeof(int32_t)));
+  auto* out = static_cast<float*>(operands.Make(kSlots * kColumns * sizeof(float)));
+  device.Run(cuda::ListSlotsLaunch({.experts = operands.Put(experts),
+                                    .num_slots = kSlots,
+                                    .num_experts = kExperts,
+                                    .counts = counts,
+                                    .slots = slots,
+                                    .capacity = kTokens}));
+  cuda::GemmArgs args = {.a = operands.Put(operands.Random(kTokens * kTerms)),
+                         .lda = kTerms,
+                         .w = operands.Put(operands.Random(kExperts * kColumns * kTerms)),
+                         .m = kTokens,
+                         .columns = kColumns,
+                         .words = kTerms,
+                         .out = out,
+                         .ldo = kColumns};
+  args.groups = {.counts = counts,
+                 .slots = slots,
+                 .capacity = kTokens,
+                 .slots_per_row = kExperts,
+                 .num_groups = kExperts,
+                 .weight_words = kColumns * kTerms};
+  return operands.Run(cuda::GroupedGemmLaunch(DType::kF32, cuda::GemmOutput::kStore, kSlots, args),
+                      out, kSlots * kColumns);
+}
+
+Result<std::vector<float>> RunBranch(Device& device, uint64_t seed) {
+  constexpr int32_t kRows = 20, kWidth = 1000;
+  Operands operands(device, seed);
+  auto* x = operands.Put(operands.Random(kRows * kWidth));
+  return operands.Run(cuda::BranchLaunch({.branch = operands.Put(operands.Random(kRows * kWidth)),
+                                          .weight = operands.Put(operands.Random(kWidth)),
+                                          .eps = 1e-6f,
+                                          .scale = 0.22f,
+                                          .num_rows = kRows,
+                                          .width = kWidth,
+                                          .x = x}),
+                      x, kRows * kWidth);
+}
+
+// The indices of the largest, between the marks of finite rows.
+Result<std::vector<float>> RunFindLargest(Device& device, uint64_t seed) {
+  constexpr int32_t kRows = 20, kWidth = 3000;
+  Operands operands(device, seed);
+  auto* out = static_cast<int32_t*>(operands.Make(kRows * sizeof(cuda::RowLargest)));
+  return operands.Run(cuda::FindLargestLaunch({.x = operands.Put(operands.Random(kRows * kWidth)),
+                                               .ldx = kWidth,
+                                               .num_rows = kRows,
+                                               .width = kWidth,
+                                               .out = reinterpret_cast<cuda::RowLargest*>(out)}),
+                      out, kRows * 2);
+}
+
 }  // namespace
 
 const std::vector<GpuCase>& GpuCases() {
@@ -241,8 +372,15 @@ const std::vector<GpuCase>& GpuCases() {
       {"gemm int8, 70 rows", true, RunGemm<int8_t, 70>},
       {"gemm bf16, 5 rows", false, RunGemm<Bf16, 5>},
       {"gemm bf16, 70 rows", false, RunGemm<Bf16, 70>},
-      {"attention f32", true, RunAttention<float>},
-      {"attention bf16", false, RunAttention<Bf16>},
+      {"gemm blocks, 5 rows", true, RunBlocksGemm<5>},
+      {"gemm blocks, 70 rows", true, RunBlocksGemm<70>},
+      {"choose_experts", true, RunChooseExperts},
+      {"grouped gemm f32", true, RunGroupedGemm},
+      {"branch", true, RunBranch},
+      {"find_largest", true, RunFindLargest},
+      {"attention f32", true, RunAttention<float, -1>},
+      {"attention bf16", false, RunAttention<Bf16, -1>},
+      {"attention f32, window", true, RunAttention<float, 50>},
   };
   return cases;
 }

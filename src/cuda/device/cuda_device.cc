@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 
 #include <deque>
+#include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,8 +29,12 @@ class CudaDevice final : public Device {
 
   Status Open(int index) {
     int count = 0;
-    Check("cudaGetDeviceCount", cudaGetDeviceCount(&count));
-    if (!status_.ok()) return status_;
+    if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+      status_ = Status(StatusCode::kUnavailable,
+                       std::string("there is no NVIDIA GPU here, or no driver for it: ") +
+                           cudaGetErrorString(error));
+      return status_;
+    }
     if (index >= count) {
       return Status(StatusCode::kUnavailable, "there is no GPU " + std::to_string(index) +
                                                   "; this machine has " + std::to_string(count));
@@ -106,6 +112,28 @@ class CudaDevice final : public Device {
                            dim3(launch.shape.threads), args, launch.shape.shared_bytes, stream_));
   }
 
+  Result<int32_t> MakeGraph(std::span<const Launch> launches) override {
+    SKEIN_RETURN_IF_ERROR(status_);
+    Check("cudaStreamBeginCapture",
+          cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+    for (const Launch& launch : launches) Run(launch);
+    cudaGraph_t recorded = nullptr;
+    cudaGraphExec_t graph = nullptr;
+    Check("cudaStreamEndCapture", cudaStreamEndCapture(stream_, &recorded));
+    if (status_.ok()) Check("cudaGraphInstantiate", cudaGraphInstantiate(&graph, recorded, 0));
+    if (recorded != nullptr) cudaGraphDestroy(recorded);
+    if (!status_.ok()) return status_;
+    graphs_.emplace(++last_graph_, graph);
+    return last_graph_;
+  }
+  void RunGraph(int32_t graph) override {
+    if (status_.ok()) Check("cudaGraphLaunch", cudaGraphLaunch(graphs_.at(graph), stream_));
+  }
+  void FreeGraph(int32_t graph) override {
+    cudaGraphExecDestroy(graphs_.at(graph));
+    graphs_.erase(graph);
+  }
+
   int64_t Mark() override {
     cudaEvent_t event = nullptr;
     if (!free_events_.empty()) {
@@ -142,6 +170,8 @@ class CudaDevice final : public Device {
 
   std::string name_;
   cudaStream_t stream_ = nullptr;
+  std::map<int32_t, cudaGraphExec_t> graphs_;
+  int32_t last_graph_ = 0;
   std::deque<Event> events_;
   std::vector<cudaEvent_t> free_events_;
   int64_t num_marks_ = 0;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -40,7 +41,13 @@ class Device {
   virtual void CopyToHost(void* to, const void* from, size_t bytes) = 0;
   virtual void Run(const Launch& launch) = 0;
 
-  // Puts a mark after all commands so far. Marks are numbered from 1.
+  // Records launches that RunGraph gives the device at once, in their order. kUnavailable: the
+  // device is lost.
+  virtual Result<int32_t> MakeGraph(std::span<const Launch> launches) = 0;
+  virtual void RunGraph(int32_t graph) = 0;
+  virtual void FreeGraph(int32_t graph) = 0;
+
+  // Puts a mark behind all commands so far; marks count from 1.
   virtual int64_t Mark() = 0;
   // Waits until the mark has passed.
   virtual Status Wait(int64_t mark) = 0;

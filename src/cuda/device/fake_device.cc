@@ -14,7 +14,7 @@ constexpr std::align_val_t kAlignment{256};
 
 }  // namespace
 
-FakeDevice::~FakeDevice() { SKEIN_CHECK(allocated_.empty()); }
+FakeDevice::~FakeDevice() { SKEIN_CHECK(allocated_.empty() && graphs_.empty()); }
 
 DeviceMemory FakeDevice::Memory() {
   return {options_.memory_bytes - bytes_in_use_, options_.memory_bytes};
@@ -65,6 +65,19 @@ void FakeDevice::Run(const Launch& launch) {
   ++num_launches_;
   commands_.emplace_back(launch);
 }
+
+Result<int32_t> FakeDevice::MakeGraph(std::span<const Launch> launches) {
+  SKEIN_RETURN_IF_ERROR(status_);
+  graphs_.emplace(++last_graph_, std::vector<Launch>(launches.begin(), launches.end()));
+  return last_graph_;
+}
+
+void FakeDevice::RunGraph(int32_t graph) {
+  ++num_graph_runs_;
+  for (const Launch& launch : graphs_.at(graph)) Run(launch);
+}
+
+void FakeDevice::FreeGraph(int32_t graph) { SKEIN_CHECK(graphs_.erase(graph) == 1); }
 
 int64_t FakeDevice::Mark() {
   commands_.emplace_back(++num_marks_);

@@ -5,8 +5,10 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "cuda/device/device.h"
 #include "cuda/emulator/emulator.h"
@@ -40,6 +42,9 @@ class FakeDevice final : public Device {
   void CopyToDevice(void* to, const void* from, size_t bytes) override;
   void CopyToHost(void* to, const void* from, size_t bytes) override;
   void Run(const Launch& launch) override;
+  Result<int32_t> MakeGraph(std::span<const Launch> launches) override;
+  void RunGraph(int32_t graph) override;
+  void FreeGraph(int32_t graph) override;
   int64_t Mark() override;
   Status Wait(int64_t mark) override;
 
@@ -47,6 +52,9 @@ class FakeDevice final : public Device {
   int64_t num_launches() const { return num_launches_; }
   int64_t num_launches_done() const { return num_launches_done_; }
   int64_t num_copies() const { return num_copies_; }
+  // Graphs that there are, and their runs so far.
+  int64_t num_graphs() const { return std::ssize(graphs_); }
+  int64_t num_graph_runs() const { return num_graph_runs_; }
   int64_t bytes_in_use() const { return bytes_in_use_; }
 
  private:
@@ -70,7 +78,10 @@ class FakeDevice final : public Device {
   int64_t num_launches_ = 0;
   int64_t num_launches_done_ = 0;
   int64_t num_copies_ = 0;
-  Status status_;  // the error that lost the device
+  std::map<int32_t, std::vector<Launch>> graphs_;
+  int32_t last_graph_ = 0;
+  int64_t num_graph_runs_ = 0;
+  Status status_;  // of the device
 };
 
 }  // namespace skein::cuda

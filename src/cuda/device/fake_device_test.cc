@@ -33,6 +33,27 @@ TEST(FakeDevice, CommandsRunInOrderWhenTheyAreWaitedFor) {
   EXPECT_EQ(back[1], 6);
 }
 
+TEST(FakeDevice, GraphsRunTheirLaunchesEachTime) {
+  FakeDevice device;
+  const int32_t token = 0;
+  float table[2] = {1, 2};
+  float first[2] = {}, second[2] = {};
+  const std::vector<Launch> launches = {OneEmbedding(&token, table, first),
+                                        OneEmbedding(&token, first, second)};
+  const int32_t graph = device.MakeGraph(launches).value();
+  EXPECT_EQ(device.num_launches(), 0);
+  for (const float value : {1.0f, 7.0f}) {
+    table[0] = value;
+    device.RunGraph(graph);
+    ASSERT_TRUE(device.WaitForAll().ok());
+    EXPECT_EQ(second[0], value);
+  }
+  EXPECT_EQ(device.num_launches_done(), 4);
+  EXPECT_EQ(device.num_graph_runs(), 2);
+  device.FreeGraph(graph);
+  EXPECT_EQ(device.num_graphs(), 0);
+}
+
 TEST(FakeDevice, MemoryRunsOut) {
   FakeDevice device({.memory_bytes = 1000});
   const Buffer most = Buffer::Make(&device, Buffer::Place::kDevice, 900).value();

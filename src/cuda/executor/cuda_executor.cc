@@ -81,10 +81,11 @@ std::unique_ptr<Task> CudaExecutor::Begin(const StepPlan& plan) {
   state.outputs_coming = false;
   ForwardBatch& batch = state.pass->batch();
   batch.Clear();
-  state.outputs.Begin(plan);
-  ForEachRow(plan, [&](const PlanRow& row) { state.outputs.AddRow(row, row.block_table, &batch); });
-  Lose(state.pass->Begin(CopiesOf(plan)));
-  return task;
+  state->outputs.Begin(plan);
+  ForEachRow(plan,
+             [&](const PlanRow& row) { state->outputs.AddRow(row, row.block_table, &batch); });
+  Lose(state->pass->Begin(CopiesOf(plan), state->outputs.largest_alone()));
+  return std::make_unique<CudaTask>(&pool, std::move(state));
 }
 
 TaskStatus CudaExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
@@ -151,8 +152,11 @@ bool CudaExecutor::RunJobs(State& state, const std::atomic<bool>& preempt) {
   StepOutputs& outputs = state.outputs;
   if (outputs.next_job() == outputs.end_job()) return true;
   const auto run = [&](int job, int thread) {
-    outputs.RunJob(job, state.pass->output(outputs.logit_row_of(job) - state.first_logit_row),
-                   thread);
+    const int32_t row = outputs.logit_row_of(job) - state.first_logit_row;
+    if (const RowLargest* largest = state.pass->largest(row)) {
+      return outputs.RunJob(job, {0.0f, largest->index, largest->finite != 0});
+    }
+    outputs.RunJob(job, state.pass->output(row), thread);
   };
   outputs.set_next_job(context_.model.team->Run(outputs.next_job(), outputs.end_job(), run,
                                                 StopsHere(state) ? &preempt : nullptr));

@@ -3,13 +3,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "cuda/device/device.h"
+#include "cuda/executor/activations.h"
+#include "cuda/executor/cuda_context.h"
 #include "cuda/executor/device_batch.h"
-#include "cuda/executor/device_weights.h"
+#include "cuda/executor/launcher.h"
+#include "cuda/executor/layer_operators.h"
+#include "cuda/executor/pass_graphs.h"
 #include "cuda/kernels/args.h"
 #include "model/forward/batch.h"
 #include "model/forward/context.h"
@@ -17,18 +22,6 @@
 #include "model/forward/workspace.h"
 
 namespace skein::cuda {
-
-// The data that passes on a device share. It is borrowed and outlives the passes.
-struct CudaContext {
-  Device* device = nullptr;
-  const DeviceWeights* weights = nullptr;
-  // The model on the host: its config, its KV layout, the positions of its rope. The member kv is
-  // null.
-  ForwardContext model;
-  uint8_t* kv = nullptr;       // [model.kv_layout.total_bytes()], on the device
-  const float* cos = nullptr;  // [positions, rotary_dim / 2], on the device
-  const float* sin = nullptr;
-};
 
 enum class PassStatus { kRunning, kOutputs, kDone };
 
@@ -46,9 +39,10 @@ class CudaPass {
                                                 const ForwardLimits& limits);
 
   ForwardBatch& batch() { return batch_; }
-  // Prepares the pass; does not launch a kernel. The commands of the previous pass must have ended.
-  // REQUIRES: as ForwardPass::Begin.
-  Status Begin(std::span<const BlockCopy> copies);
+  // Sets up the pass; gives the device no launch. The commands of the pass before have passed.
+  // `largest_alone`: for each row of logits whether its largest alone is wanted; valid until the
+  // pass is done. REQUIRES: as ForwardPass::Begin.
+  Status Begin(std::span<const BlockCopy> copies, std::span<const uint8_t> largest_alone);
 
   // Gives the device the commands of the next operator. After kOutputs, the outputs of chunk() are
   // being copied to the host: output() may be called once a mark after these commands has passed.
@@ -62,44 +56,33 @@ class CudaPass {
   // As ForwardPass::output. An output of labels is valid until the next call; other outputs are
   // thread-safe.
   float* output(int32_t i);
+  // The largest of row i of the logits, which are not on the host then; null: output(i) is.
+  const RowLargest* largest(int32_t i) const {
+    return LargestAlone(i) ? memory_.largest_on_host.as<RowLargest>() + i : nullptr;
+  }
 
-  int64_t activation_bytes() const { return bytes_; }
+  int64_t activation_bytes() const { return memory_.bytes; }
 
  private:
   enum class Part : uint8_t { kInput, kLayers, kOutputs };
-  // A matrix of T whose rows are multiplied by weights.
-  struct Operand {
-    Buffer buffer;
-    int64_t width = 0;   // elements of a row, padding included
-    int64_t filled = 0;  // elements of a row without its padding of zeros
-  };
-
   CudaPass(const CudaContext& context, const ForwardLimits& limits);
-  Status Allocate();
-  Status Add(size_t bytes, Buffer* buffer);
-  Status AddOperand(int64_t rows, int64_t width, Operand* operand);
-
   bool Finished() const;
+  // The tokens of the batch's graph, those that pad it included; 0: it runs operator by operator.
+  int32_t TokensOfGraph(std::span<const BlockCopy> copies) const;
+  Status FindGraph();
+  // The rows of the chunk's outputs, those that pad it included.
+  int32_t num_outputs() const { return graph_ ? num_tokens_ : chunk().count; }
   void Input();
-  void LayerOperator(int op);
   void OutputOperator(int op);
 
-  void Norm(const float* weight, const int32_t* rows, int32_t num_rows, DType out_dtype, void* out,
-            int64_t ldo);
-  // out = in · w^T for `m` rows. For int8 weights, the rows are rounded to int8 first.
-  void Multiply(const Operand& in, const DeviceMatrix& w, GemmOutput output, GemmArgs args);
-  void StoreHeads();
-  void CopyForks();
-  void Attend();
-  void GateUp();
+  // The product of the outputs, unless they are embeddings.
   void Head();
-  KvPointers LayerKv(int32_t layer) const;
-  const DeviceLayer& layer() const { return context_.weights->layers[layer_]; }
+  void CopyOutputs();
+  // The first matrix of a classifier's head: output_h becomes its result.
+  void HeadDense();
+  void CopyLogits();
+  bool LargestAlone(int32_t i) const;
   const ModelConfig& config() const { return context_.model.weights->config; }
-  int64_t q_width() const { return int64_t{config().num_heads} * config().head_dim; }
-  int64_t qkv_width() const {
-    return q_width() + int64_t{2} * config().num_kv_heads * config().head_dim;
-  }
 
   const CudaContext context_;
   const ForwardLimits limits_;
@@ -107,23 +90,19 @@ class CudaPass {
   ForwardBatch batch_;
   BatchLayout layout_;
   DeviceBatch integers_;
+  std::span<const uint8_t> largest_alone_;
+  int32_t num_tokens_ = 0;  // of the batch, those that pad it included
+  PassGraphs graphs_;
+  std::optional<int32_t> graph_;  // of the pass at hand
   Part part_ = Part::kInput;
   int32_t layer_ = 0;
   int32_t chunk_ = 0;
   int op_ = 0;
 
-  Buffer x_;                 // f32 [max_tokens, hidden]: the residual stream
-  Operand h_, q_, attn_;     // [max_tokens, ...]
-  Operand act_;              // [max_tokens, intermediate]
-  Buffer qkv_;               // f32 [max_tokens, qkv_width]
-  Buffer own_kv_;            // blocks [max_own_blocks] of one layer
-  Buffer partial_;           // AttentionArgs::partial for some tiles
-  Buffer int8_, scales_;     // rows rounded to int8 for the next product
-  Operand output_h_;         // [max_logit_rows, hidden]
-  Buffer outputs_;           // f32 [max_logit_rows, the widest output]
-  Buffer on_host_;           // the outputs on the host
-  std::vector<float> wide_;  // [vocab]: one output for labels
-  int64_t bytes_ = 0;
+  Activations memory_;
+  Launcher launcher_{context_, &memory_};
+  LayerOperators layers_{context_, limits_, &memory_, &integers_, &launcher_};
+  std::vector<float> wide_;  // [vocab]: one output of labels
 };
 
 }  // namespace skein::cuda

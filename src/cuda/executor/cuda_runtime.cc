@@ -42,14 +42,16 @@ class CudaRuntime final : public Runtime {
     return {.weight_bytes = on_device_->bytes,
             .kv_bytes = static_cast<int64_t>(kv_->bytes()),
             .kv_block_bytes = static_cast<int64_t>(kv_->port_bytes()),
-            .rope_bytes = static_cast<int64_t>(rope_->bytes()),
+            .rope_bytes = static_cast<int64_t>(rope_->bytes() +
+                                               (local_rope_ == nullptr ? 0 : local_rope_->bytes())),
             .activation_bytes = executor_->activation_bytes()};
   }
 
  private:
   Status LoadModel(const CudaRuntimeOptions& options, const ModelConfig& config);
-  Status MakeRope(int32_t num_positions);
-  // The number of KV blocks that the options and the free memory allow.
+  // The ropes of all layers, and of those with a window.
+  Status MakeRopes(int32_t num_positions);
+  // The KV blocks that the options and what is free allow.
   Result<int32_t> PlanBlocks(const CudaRuntimeOptions& options, int64_t activation_bytes,
                              int64_t block_bytes);
 
@@ -58,8 +60,8 @@ class CudaRuntime final : public Runtime {
   std::unique_ptr<Kernels> kernels_;
   ModelWeights weights_;  // without the layers, which are on the device
   std::unique_ptr<DeviceWeights> on_device_;
-  std::unique_ptr<RopeAngles> rope_;
-  Buffer cos_, sin_;
+  std::unique_ptr<RopeAngles> rope_, local_rope_;
+  DeviceRope rope_on_device_, local_rope_on_device_;
   std::unique_ptr<DeviceKv> kv_;
   std::unique_ptr<CudaExecutor> executor_;
   int32_t max_model_len_ = 0;
@@ -78,16 +80,18 @@ Status CudaRuntime::LoadModel(const CudaRuntimeOptions& options, const ModelConf
   return Status::Ok();
 }
 
-Status CudaRuntime::MakeRope(int32_t num_positions) {
+Status CudaRuntime::MakeRopes(int32_t num_positions) {
   const ModelConfig& c = weights_.config;
-  rope_ = std::make_unique<RopeAngles>(MakeRopeTable(c.rope, c.head_dim, num_positions),
-                                       num_positions, team_);
-  const size_t bytes = rope_->bytes() / 2;
-  SKEIN_ASSIGN_OR_RETURN(cos_, Buffer::Make(device_.get(), Buffer::Place::kDevice, bytes));
-  SKEIN_ASSIGN_OR_RETURN(sin_, Buffer::Make(device_.get(), Buffer::Place::kDevice, bytes));
-  device_->CopyToDevice(cos_.as<void>(), rope_->cos(0), bytes);
-  device_->CopyToDevice(sin_.as<void>(), rope_->sin(0), bytes);
-  return device_->WaitForAll();
+  const auto angles = [&](const RopeConfig& rope) {
+    return std::make_unique<RopeAngles>(MakeRopeTable(rope, c.head_dim, num_positions),
+                                        num_positions, team_);
+  };
+  rope_ = angles(c.rope);
+  SKEIN_ASSIGN_OR_RETURN(rope_on_device_, DeviceRope::Upload(*rope_, device_.get()));
+  if (!c.has_local_layers()) return Status::Ok();
+  local_rope_ = angles(c.local.rope);
+  SKEIN_ASSIGN_OR_RETURN(local_rope_on_device_, DeviceRope::Upload(*local_rope_, device_.get()));
+  return Status::Ok();
 }
 
 Result<int32_t> CudaRuntime::PlanBlocks(const CudaRuntimeOptions& options, int64_t activation_bytes,
@@ -120,15 +124,14 @@ Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& c
       .max_logit_rows = std::min(options.max_num_batched_tokens, ForwardLimits{}.max_logit_rows),
       .max_own_blocks = bounds.max_own_blocks};
   const StepStates states = StatesOf(options.num_steps, options.max_num_seqs);
-  SKEIN_RETURN_IF_ERROR(MakeRope(wanted_len));
+  SKEIN_RETURN_IF_ERROR(MakeRopes(wanted_len));
   KvLayout layout = {weights_.dtype, config.num_kv_layers(), 0, config.num_kv_heads,
                      config.head_dim};
   CudaContext context = {.device = device_.get(), .weights = on_device_.get()};
   context.model = {&weights_, kernels_.get(), rope_.get(), layout, nullptr, &team_};
-  context.cos = cos_.as<float>();
-  context.sin = sin_.as<float>();
-  // The size of the activations is known only once they are allocated. So they are allocated once
-  // and freed before the KV blocks are allocated.
+  context.rope = &rope_on_device_;
+  if (local_rope_ != nullptr) context.local_rope = &local_rope_on_device_;
+  // The activations' size is known when they are there: they come and go once before the blocks.
   int64_t activation_bytes = 0;
   {
     SKEIN_ASSIGN_OR_RETURN(const auto trial, CudaExecutor::Make(context, limits, states));

@@ -17,10 +17,10 @@ int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 }  // namespace
 
 Status DeviceBatch::Assign(const ForwardBatch& batch, const BatchLayout& layout,
-                           std::span<const BlockCopy> copies) {
+                           std::span<const BlockCopy> copies, const Padding& padding) {
   words_.clear();
-  AddTokens(batch, layout);
-  AddTiles(batch);
+  AddTokens(batch, layout, padding);
+  AddTiles(batch, layout, padding);
   copies_ = words_.size();
   num_copies_ = static_cast<int32_t>(copies.size());
   for (const BlockCopy& copy : copies) {
@@ -33,13 +33,17 @@ Status DeviceBatch::Assign(const ForwardBatch& batch, const BatchLayout& layout,
     words_.insert(words_.end(), {row.fork.from, layout.Table(index)[row.begin / kKvBlockTokens],
                                  row.fork.num_tokens});
   }
-  AddOutputs(batch, layout);
+  AddOutputs(batch, layout, padding);
+  AddTables(batch, layout);
   return Copy();
 }
 
-void DeviceBatch::AddTokens(const ForwardBatch& batch, const BatchLayout& layout) {
+void DeviceBatch::AddTokens(const ForwardBatch& batch, const BatchLayout& layout,
+                            const Padding& padding) {
+  const size_t surplus = std::max(0, padding.num_tokens - batch.num_tokens());
   tokens_ = words_.size();
   words_.insert(words_.end(), batch.tokens.begin(), batch.tokens.end());
+  words_.insert(words_.end(), surplus, 0);
   const auto for_each_token = [&](const auto& fn) {
     for (int32_t index = 0; index < static_cast<int32_t>(batch.rows.size()); ++index) {
       const ForwardRow& row = batch.rows[index];
@@ -48,35 +52,45 @@ void DeviceBatch::AddTokens(const ForwardBatch& batch, const BatchLayout& layout
   };
   positions_ = words_.size();
   for_each_token([&](int32_t, int32_t position) { words_.push_back(position); });
+  words_.insert(words_.end(), surplus, 0);
   blocks_ = words_.size();
   for_each_token([&](int32_t row, int32_t position) {
     words_.push_back(layout.Table(row)[position / kKvBlockTokens]);
   });
-  tables_ = words_.size();
-  table_begins_.clear();
+  words_.insert(words_.end(), surplus, padding.block);
+}
+
+void DeviceBatch::AddTiles(const ForwardBatch& batch, const BatchLayout& layout,
+                           const Padding& padding) {
+  tiles_ = words_.size();
+  num_tiles_ = 0;
+  num_segments_ = 1;
+  int32_t table = 0;  // where the row's begins
   for (int32_t index = 0; index < static_cast<int32_t>(batch.rows.size()); ++index) {
-    table_begins_.push_back(static_cast<int32_t>(words_.size() - tables_));
+    const ForwardRow& row = batch.rows[index];
+    for (int32_t first = 0; first < row.num_tokens * group_size_; first += kAttentionRows) {
+      words_.insert(words_.end(), {row.first_token, row.num_tokens, row.begin, table, first});
+      ++num_tiles_;
+    }
+    num_segments_ = std::max(num_segments_, CeilDiv(row.begin + row.num_tokens, kKeysPerSegment));
+    table += static_cast<int32_t>(layout.Table(index).size());
+  }
+  if (padding.num_tokens == 0) return;
+  const int32_t tiles = padding.num_tokens * CeilDiv(group_size_, kAttentionRows);
+  for (; num_tiles_ < tiles; ++num_tiles_) words_.insert(words_.end(), {0, 0, 0, 0, 0});
+  num_segments_ = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(num_segments_)));
+}
+
+void DeviceBatch::AddTables(const ForwardBatch& batch, const BatchLayout& layout) {
+  tables_ = words_.size();
+  for (int32_t index = 0; index < static_cast<int32_t>(batch.rows.size()); ++index) {
     const std::span<const int32_t> table = layout.Table(index);
     words_.insert(words_.end(), table.begin(), table.end());
   }
 }
 
-void DeviceBatch::AddTiles(const ForwardBatch& batch) {
-  tiles_ = words_.size();
-  num_tiles_ = 0;
-  num_segments_ = 1;
-  for (size_t i = 0; i < batch.rows.size(); ++i) {
-    const ForwardRow& row = batch.rows[i];
-    for (int32_t first = 0; first < row.num_tokens * group_size_; first += kAttentionRows) {
-      words_.insert(words_.end(),
-                    {row.first_token, row.num_tokens, row.begin, table_begins_[i], first});
-      ++num_tiles_;
-    }
-    num_segments_ = std::max(num_segments_, CeilDiv(row.begin + row.num_tokens, kKeysPerSegment));
-  }
-}
-
-void DeviceBatch::AddOutputs(const ForwardBatch& batch, const BatchLayout& layout) {
+void DeviceBatch::AddOutputs(const ForwardBatch& batch, const BatchLayout& layout,
+                             const Padding& padding) {
   outputs_.clear();
   output_words_.clear();
   for (const OutputChunk& chunk : layout.outputs()) {
@@ -84,6 +98,7 @@ void DeviceBatch::AddOutputs(const ForwardBatch& batch, const BatchLayout& layou
     for (int32_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
       words_.push_back(layout.OutputToken(chunk.kind, i));
     }
+    words_.insert(words_.end(), std::max(0, padding.num_tokens - chunk.count), 0);
     Outputs outputs;
     if (chunk.kind == OutputKind::kLabels) {
       for (int32_t i = chunk.first; i < chunk.first + chunk.count; ++i) {

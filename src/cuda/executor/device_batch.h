@@ -24,13 +24,22 @@ class DeviceBatch {
     std::vector<int32_t> panel_ids;   // the panels on the host, ascending
   };
 
+  // Tokens behind those of the batch, which no output is read from: position 0, no keys to see. So
+  // the arrays but `tables` have the same places in every batch of single tokens with this padding.
+  struct Padding {
+    int32_t num_tokens = 0;  // of the batch, with the padding; 0: there is none
+    int32_t block = 0;       // that takes their keys and values
+  };
+
   DeviceBatch(Device* device, int32_t group_size) : device_(device), group_size_(group_size) {}
 
   // Makes the integers of a batch with this layout, and starts their copy. The previous copy must
   // have ended. Fails as Device::Allocate does.
   Status Assign(const ForwardBatch& batch, const BatchLayout& layout,
-                std::span<const BlockCopy> copies);
+                std::span<const BlockCopy> copies, const Padding& padding);
 
+  // The memory of all of them; another address when it has grown.
+  const void* memory() const { return on_device_.as<void>(); }
   const int32_t* tokens() const { return On<int32_t>(tokens_); }
   const int32_t* positions() const { return On<int32_t>(positions_); }
   const int32_t* blocks() const { return On<int32_t>(blocks_); }
@@ -49,15 +58,15 @@ class DeviceBatch {
   const T* On(size_t word) const {
     return reinterpret_cast<const T*>(on_device_.as<int32_t>() + word);
   }
-  void AddTokens(const ForwardBatch& batch, const BatchLayout& layout);
-  void AddTiles(const ForwardBatch& batch);
-  void AddOutputs(const ForwardBatch& batch, const BatchLayout& layout);
+  void AddTokens(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
+  void AddTiles(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
+  void AddOutputs(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
+  void AddTables(const ForwardBatch& batch, const BatchLayout& layout);
   Status Copy();
 
   Device* const device_;
   const int32_t group_size_;
   std::vector<int32_t> words_;
-  std::vector<int32_t> table_begins_;  // [row]: index in `tables`
   Buffer on_host_, on_device_;
   size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0, tiles_ = 0;  // indices in words_
   size_t forks_ = 0, copies_ = 0;

@@ -2,7 +2,25 @@
 
 #include <string>
 
+#include "base/check.h"
+#include "cuda/kernels/panel_places.h"
+
 namespace skein::cuda {
+
+std::optional<Gate> GateOf(Activation activation) {
+  switch (activation) {
+    case Activation::kSilu:
+      return Gate::kSilu;
+    case Activation::kGelu:
+      return Gate::kGelu;
+    case Activation::kGeluTanh:
+      return Gate::kGeluTanh;
+    case Activation::kRelu:
+      return Gate::kRelu;
+    default:
+      return std::nullopt;
+  }
+}
 
 Status CheckDeviceComputes(const ModelWeights& weights) {
   const ModelConfig& c = weights.config;
@@ -14,17 +32,24 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
   };
   if (c.is_encoder()) return refuse("architectures", "encoders");
   if (c.head == Head::kDecision) return refuse("architectures", "decision heads");
-  if (c.num_experts > 0) return refuse("num_experts", "mixtures of experts");
+  if (c.num_experts > kMaxExperts) return refuse("num_experts", "more than 1024 experts");
+  if (c.experts_per_token > kMaxExpertsPerToken) {
+    return refuse("num_experts_per_tok", "more than 32 experts of a token");
+  }
   if (c.has_linear_layers()) return refuse("layer_types", "linear attention");
-  if (c.has_local_layers()) return refuse("sliding_window", "windows of attention");
   if (c.bidirectional) return refuse("architectures", "bidirectional decoders");
-  if (c.has_branches()) return refuse("architectures", "norms behind attention and MLP");
-  if (c.decoder.qk_norm_spans_heads) return refuse("architectures", "norms over all of q");
   if (c.decoder.attention_gate) return refuse("architectures", "gates of attention");
-  if (c.decoder.reward_mlp) return refuse("architectures", "reward heads");
-  if (c.activation != Activation::kSilu) return refuse("hidden_act", "other gates than SiLU");
-  if (weights.matrix_dtype == DType::kBlocks) return refuse("quantization", "weights in blocks");
-  if (weights.embedding_blocks != nullptr) return refuse("quantization", "embeddings in blocks");
+  if (weights.head_dense.n() > 0 &&
+      (!GateOf(weights.head_activation) || !weights.head_norm.empty())) {
+    return refuse("architectures", "heads of this kind");
+  }
+  if (!GateOf(c.activation)) return refuse("hidden_act", "this gate");
+  if (weights.embedding_blocks != nullptr && !weights.embedding_blocks->format) {
+    return refuse("quantization", std::string("embeddings in ") + weights.embedding_blocks->name);
+  }
+  if (c.num_experts > 0 && weights.matrix_dtype != weights.dtype) {
+    return refuse("quantization", "packed experts");
+  }
   if (!weights.embedding_dense.empty()) return refuse("modules.json", "Dense modules");
   if (c.head_dim % 2 != 0) return refuse("head_dim", "odd heads");
   return Status::Ok();
@@ -48,6 +73,7 @@ Status DeviceWeights::Put(const std::vector<float>& values, const float** out) {
 
 Status DeviceWeights::Put(const PackedWeight& weight, DeviceMatrix* out) {
   if (weight.n() == 0) return Status::Ok();
+  if (weight.dtype() == DType::kBlocks) return PutBlocks(weight, out);
   const int32_t panels = (weight.n() + kPanelCols - 1) / kPanelCols;
   const int64_t row_bytes = weight.k_padded() * static_cast<int64_t>(SizeOf(weight.dtype()));
   *out = {.n = weight.n(),
@@ -59,6 +85,50 @@ Status DeviceWeights::Put(const PackedWeight& weight, DeviceMatrix* out) {
   SKEIN_ASSIGN_OR_RETURN(const void* scales,
                          Put(weight.scales(), panels * kPanelCols * sizeof(float)));
   out->scales = static_cast<const float*>(scales);
+  return Status::Ok();
+}
+
+Status DeviceWeights::PutBlocks(const PackedWeight& weight, DeviceMatrix* out) {
+  const std::vector<PanelPlace> places = PlacesOf(weight);
+  *out = {.n = weight.n(), .k = weight.k(), .words = weight.k() / 4, .dtype = DType::kBlocks};
+  SKEIN_ASSIGN_OR_RETURN(out->panels, Put(weight.panel(0), BytesOfPanels(weight)));
+  SKEIN_ASSIGN_OR_RETURN(const void* on_device,
+                         Put(places.data(), places.size() * sizeof(PanelPlace)));
+  out->places = static_cast<const PanelPlace*>(on_device);
+  return device_->WaitForAll();  // for `places`
+}
+
+Status DeviceWeights::PutEmbeddingBlocks(const ModelWeights& weights) {
+  const BlockFormat format = *weights.embedding_blocks->format;
+  const ModelConfig& c = weights.config;
+  const int32_t panels = (c.vocab_size + kPanelCols - 1) / kPanelCols;
+  PackedWeight packed(c.vocab_size, c.hidden_size, std::vector<BlockFormat>(panels, format));
+  packed.PackBlocks(0, c.vocab_size, weights.embedding.data(), format);
+  return PutBlocks(packed, &embedding_blocks);
+}
+
+Status DeviceWeights::PutExperts(const std::vector<ExpertWeights>& experts,
+                                 PackedWeight ExpertWeights::*matrix, DeviceMatrix* out) {
+  if (experts.empty()) return Status::Ok();
+  const PackedWeight& first = experts[0].*matrix;
+  const int32_t rows = (first.n() + kPanelCols - 1) / kPanelCols * kPanelCols;
+  const int64_t row_bytes = first.k_padded() * static_cast<int64_t>(SizeOf(first.dtype()));
+  const int64_t expert_bytes = rows * row_bytes;
+  *out = {.n = first.n(),
+          .k = first.k(),
+          .words = static_cast<int32_t>(row_bytes / 4),
+          .dtype = first.dtype()};
+  SKEIN_ASSIGN_OR_RETURN(
+      Buffer buffer, Buffer::Make(device_, Buffer::Place::kDevice, experts.size() * expert_bytes));
+  out->panels = buffer.as<void>();
+  for (size_t i = 0; i < experts.size(); ++i) {
+    const PackedWeight& weight = experts[i].*matrix;
+    SKEIN_CHECK(weight.n() == first.n() && weight.k() == first.k());
+    SKEIN_CHECK(weight.dtype() == first.dtype() && weight.dtype() != DType::kInt8);
+    device_->CopyToDevice(buffer.as<uint8_t>() + i * expert_bytes, weight.panel(0), expert_bytes);
+  }
+  bytes += static_cast<int64_t>(buffer.bytes());
+  buffers_.push_back(std::move(buffer));
   return Status::Ok();
 }
 
@@ -74,7 +144,12 @@ Status DeviceWeights::PutLayer(const LayerWeights& layer, DeviceLayer* out) {
   SKEIN_RETURN_IF_ERROR(Put(layer.gate_up, &out->gate_up));
   SKEIN_RETURN_IF_ERROR(Put(layer.gate_up_bias, &out->gate_up_bias));
   SKEIN_RETURN_IF_ERROR(Put(layer.down, &out->down));
-  return Put(layer.down_bias, &out->down_bias);
+  SKEIN_RETURN_IF_ERROR(Put(layer.down_bias, &out->down_bias));
+  SKEIN_RETURN_IF_ERROR(Put(layer.post_attn_norm, &out->post_attn_norm));
+  SKEIN_RETURN_IF_ERROR(Put(layer.post_mlp_norm, &out->post_mlp_norm));
+  SKEIN_RETURN_IF_ERROR(Put(layer.router, &out->router));
+  SKEIN_RETURN_IF_ERROR(PutExperts(layer.experts, &ExpertWeights::gate_up, &out->expert_gate_up));
+  return PutExperts(layer.experts, &ExpertWeights::down, &out->expert_down);
 }
 
 Result<std::unique_ptr<DeviceWeights>> DeviceWeights::Upload(const ModelWeights& weights,
@@ -87,9 +162,13 @@ Result<std::unique_ptr<DeviceWeights>> DeviceWeights::Upload(const ModelWeights&
   }
   SKEIN_RETURN_IF_ERROR(w.Put(weights.final_norm, &w.final_norm));
   SKEIN_RETURN_IF_ERROR(w.Put(weights.output, &w.output));
-  if (weights.embedding.size() > 0) {
+  if (weights.embedding_blocks != nullptr) {
+    SKEIN_RETURN_IF_ERROR(w.PutEmbeddingBlocks(weights));
+  } else if (weights.embedding.size() > 0) {
     SKEIN_ASSIGN_OR_RETURN(w.embedding, w.Put(weights.embedding.data(), weights.embedding.size()));
   }
+  SKEIN_RETURN_IF_ERROR(w.Put(weights.head_dense, &w.head_dense));
+  SKEIN_RETURN_IF_ERROR(w.Put(weights.head_dense_bias, &w.head_dense_bias));
   SKEIN_RETURN_IF_ERROR(w.Put(weights.head_out, &w.head_out));
   SKEIN_RETURN_IF_ERROR(w.Put(weights.head_out_bias, &w.head_out_bias));
   SKEIN_RETURN_IF_ERROR(device->WaitForAll());

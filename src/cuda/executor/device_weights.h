@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/dtype.h"
 #include "base/result.h"
 #include "cuda/device/device.h"
+#include "cuda/kernels/args.h"
 #include "model/weights/weights.h"
 
 namespace skein::cuda {
@@ -18,10 +20,14 @@ struct DeviceMatrix {
   int32_t words = 0;  // words of 32 bits in a row, padding included
   DType dtype = DType::kBf16;
   const void* panels = nullptr;
-  const float* scales = nullptr;  // [n], for int8
+  const float* scales = nullptr;       // [n], of int8
+  const PanelPlace* places = nullptr;  // [n / 16], of blocks
 };
 
-// LayerWeights on the device. A bias or norm that the model does not have is null.
+// The gate of an MLP, or the function of a head, with this activation; none: no kernel has it.
+std::optional<Gate> GateOf(Activation activation);
+
+// As LayerWeights. A bias or norm that the model lacks is null.
 struct DeviceLayer {
   const float* attn_norm = nullptr;
   DeviceMatrix qkv;
@@ -35,11 +41,18 @@ struct DeviceLayer {
   const float* gate_up_bias = nullptr;
   DeviceMatrix down;
   const float* down_bias = nullptr;
+  const float* post_attn_norm = nullptr;
+  const float* post_mlp_norm = nullptr;
+
+  // A mixture of experts in place of gate_up and down: the matrices of the experts one behind the
+  // other, in the shape of one.
+  DeviceMatrix router;
+  DeviceMatrix expert_gate_up;
+  DeviceMatrix expert_down;
 };
 
-// Checks that the device can compute this model: a dense decoder like Llama, Mistral, Qwen2 or
-// Qwen3, without windows, with weights in f32, bf16 or int8 rows. kUnsupported, with the field, for
-// other models.
+// kUnsupported, with the field, unless the device computes this model: a decoder whose layers all
+// attend, dense or a mixture of experts.
 Status CheckDeviceComputes(const ModelWeights& weights);
 
 // The weights of a model on the device. Immutable.
@@ -52,7 +65,11 @@ class DeviceWeights {
   std::vector<DeviceLayer> layers;
   const float* final_norm = nullptr;
   DeviceMatrix output;
-  const void* embedding = nullptr;  // T [vocab, hidden]; null: the panels of `output`
+  const void* embedding =
+      nullptr;  // T [vocab, hidden]; null: the panels of the next, or of `output`
+  DeviceMatrix embedding_blocks;
+  DeviceMatrix head_dense;  // a classifier's first matrix, or none
+  const float* head_dense_bias = nullptr;
   DeviceMatrix head_out;
   const float* head_out_bias = nullptr;
   int64_t bytes = 0;
@@ -64,6 +81,12 @@ class DeviceWeights {
   Result<const void*> Put(const void* data, size_t bytes);
   Status Put(const std::vector<float>& values, const float** out);
   Status Put(const PackedWeight& weight, DeviceMatrix* out);
+  Status PutBlocks(const PackedWeight& weight, DeviceMatrix* out);
+  // A table in blocks, in the order of panels.
+  Status PutEmbeddingBlocks(const ModelWeights& weights);
+  // The experts' matrices one behind the other.
+  Status PutExperts(const std::vector<ExpertWeights>& experts, PackedWeight ExpertWeights::*matrix,
+                    DeviceMatrix* out);
   Status PutLayer(const LayerWeights& layer, DeviceLayer* out);
 
   Device* const device_;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "base/block_format.h"
 #include "base/dtype.h"
 #include "kernels/kv_layout.h"
 
@@ -17,11 +18,22 @@ inline int64_t PaddedWidth(int64_t width, DType dtype) {
   return (width + step - 1) / step * step;
 }
 
-// x[i] = scale * the embedding of tokens[i].
+// One panel of a PackedWeight of blocks: its format, and where it lies.
+struct PanelPlace {
+  int64_t values = 0;  // bytes from the matrix's begin
+  int64_t scales = 0;
+  int32_t bits = 0;  // of a value
+  uint32_t zero = 0;
+  bool codebook = false;
+  BlockScales kind = BlockScales::kHalf;
+};
+
+// x[i] = the embedding of tokens[i], times scale.
 struct EmbedArgs {
-  const int32_t* tokens = nullptr;  // [num_tokens]
-  const void* table = nullptr;      // T [vocab, hidden], or the panels of a PackedWeight
-  const float* scales = nullptr;    // [vocab], for int8 panels
+  const int32_t* tokens = nullptr;     // [num_tokens]
+  const void* table = nullptr;         // T [vocab, hidden], or the panels of a PackedWeight
+  const float* scales = nullptr;       // [vocab], of int8 panels
+  const PanelPlace* places = nullptr;  // [vocab / 16], of panels of blocks
   int32_t num_tokens = 0;
   int32_t hidden = 0;
   int32_t words = 0;  // words of 32 bits in a row of panels, padding included
@@ -29,11 +41,12 @@ struct EmbedArgs {
   float* x = nullptr;  // [num_tokens, hidden]
 };
 
-// out[i] = RMSNorm of x[rows[i]].
+// out[i] = the RMSNorm of x[rows[i]], rounded to T. `out` may be `x`.
 struct RmsNormArgs {
-  const float* x = nullptr;       // [*, width]
+  const float* x = nullptr;  // [*, ldx]
+  int64_t ldx = 0;
   const int32_t* rows = nullptr;  // [num_rows]; null: 0, 1, ...
-  const float* weight = nullptr;  // [width]
+  const float* weight = nullptr;  // [width]; null: there is no norm, x is rounded
   int32_t num_rows = 0;
   int32_t width = 0;
   float eps = 0.0f;
@@ -41,7 +54,19 @@ struct RmsNormArgs {
   int64_t ldo = 0;
 };
 
-// Rounds rows of T to int8 (docs/numerics.md, "Int8").
+// x = x + scale * the RMSNorm of branch, row by row.
+struct BranchArgs {
+  const float* branch = nullptr;  // [num_rows, width]
+  const float* weight = nullptr;  // [width]; null: there is no norm
+  float eps = 0.0f;
+  float scale = 1.0f;
+  int32_t num_rows = 0;
+  int32_t width = 0;
+  float* x = nullptr;  // [num_rows, width]
+};
+
+// Rounds rows of T to int8 (docs/numerics.md, "Int8"), or each 32 elements of a row for itself
+// ("Blocks: weights of 4 to 8 bits").
 struct QuantizeArgs {
   const void* x = nullptr;  // T [num_rows, ldx]
   int64_t ldx = 0;
@@ -49,7 +74,8 @@ struct QuantizeArgs {
   int32_t width = 0;
   int8_t* out = nullptr;  // [num_rows, ldo]
   int64_t ldo = 0;
-  float* scales = nullptr;  // [num_rows]
+  // [num_rows]; of blocks [num_rows, width / 32, 2]: the scale, and the scale times the sum.
+  float* scales = nullptr;
 };
 
 // A layer's KV memory: blocks of the pool, and blocks that belong only to the pass.
@@ -114,7 +140,8 @@ struct AttentionArgs {
   const AttentionTile* tiles = nullptr;  // [num_tiles]
   const int32_t* tables = nullptr;       // block ids
   int32_t num_tiles = 0;
-  int32_t num_segments = 0;  // segments of the longest row
+  int32_t num_segments = 0;  // of the longest row
+  int32_t keys_before = -1;  // that a row sees beside its own; -1: all
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
@@ -130,23 +157,97 @@ struct AttentionArgs {
   KvPointers kv;
 };
 
-// kStore: out = sum; kAdd: out = out + sum; kGated: out = silu(sum of gate) * sum of up, rounded.
+// The function of an MLP's gate, or of a head.
+enum class Gate : uint8_t { kSilu, kGelu, kGeluTanh, kRelu };
+
+// out = gate(x), rounded to T, row by row.
+struct ActivateArgs {
+  Gate gate = Gate::kRelu;
+  const float* x = nullptr;  // [num_rows, width]
+  int32_t num_rows = 0;
+  int32_t width = 0;
+  void* out = nullptr;  // T [num_rows, ldo]
+  int64_t ldo = 0;
+};
+
+// The largest element of each row, as Kernels::FindLargest has it, without its value.
+struct RowLargest {
+  int32_t index = 0;
+  int32_t finite = 0;  // 1: the row has no NaN, no +inf, and an element above -inf
+};
+struct FindLargestArgs {
+  const float* x = nullptr;  // [num_rows, ldx]
+  int64_t ldx = 0;
+  int32_t num_rows = 0;
+  int32_t width = 0;
+  RowLargest* out = nullptr;  // [num_rows]
+};
+
+// The experts of each token (docs/numerics.md, "Experts"). A slot is one token at one of its
+// experts: slot token * per_token + i belongs to the token's expert number i, by ascending number.
+struct ChooseExpertsArgs {
+  const float* logits = nullptr;  // [num_tokens, num_experts]: the router's
+  int32_t num_tokens = 0;
+  int32_t num_experts = 0;  // at most kMaxExperts
+  int32_t per_token = 0;    // at most kMaxExpertsPerToken
+  bool norm_weights = false;
+  int32_t* experts = nullptr;  // [num_tokens, per_token]
+  float* weights = nullptr;    // [num_tokens, per_token]
+};
+inline constexpr int32_t kMaxExperts = 1024;
+inline constexpr int32_t kMaxExpertsPerToken = 32;
+
+// The slots of each expert, ascending.
+struct ListSlotsArgs {
+  const int32_t* experts = nullptr;  // [num_slots], of ChooseExperts
+  int32_t num_slots = 0;
+  int32_t num_experts = 0;
+  int32_t* counts = nullptr;  // [num_experts]
+  int32_t* slots = nullptr;   // [num_experts, capacity]
+  int32_t capacity = 0;       // at least the number of tokens
+};
+
+// x[token] = x[token] + weight * out, over the token's slots in order.
+struct SumExpertsArgs {
+  const float* out = nullptr;      // [num_tokens * per_token, width]
+  const float* weights = nullptr;  // [num_tokens, per_token]
+  int32_t num_tokens = 0;
+  int32_t per_token = 0;
+  int32_t width = 0;
+  float* x = nullptr;  // [num_tokens, width]
+};
+
+// The rows of each expert's own product, where the weights are those of many experts. Row r of
+// expert e is slot slots[e, r]: it reads row slot / slots_per_row of a, and writes row slot of out.
+struct GemmGroups {
+  const int32_t* counts = nullptr;  // [num_groups]: rows
+  const int32_t* slots = nullptr;   // [num_groups, capacity]
+  int32_t capacity = 0;
+  int32_t slots_per_row = 1;
+  int32_t num_groups = 0;
+  int64_t weight_words = 0;  // of each group, in w
+};
+
+// kStore: out = sum; kAdd: out = out + sum; kGated: out = gate(sum) * sum of up, rounded.
 enum class GemmOutput : uint8_t { kStore, kAdd, kGated };
 
 // The sums are a · w^T [+ bias]; w lies in the panels of a PackedWeight.
 struct GemmArgs {
   const void* a = nullptr;  // rows of w's type [m, lda words of 32 bits]
   int64_t lda = 0;
-  const float* a_scales = nullptr;  // [m], for int8 rows
-  const void* w = nullptr;          // [n / 16 panels][words][16 columns] words
-  const float* w_scales = nullptr;  // [n], for int8
-  const float* bias = nullptr;      // [n] or null
-  const int32_t* panels = nullptr;  // [columns / 16]: the panels to multiply; null: 0, 1, ...
+  const float* a_scales = nullptr;     // of int8 rows: QuantizeArgs::scales
+  const void* w = nullptr;             // [n / 16 panels][words][16 columns] words
+  const float* w_scales = nullptr;     // [n], of int8
+  const PanelPlace* places = nullptr;  // [n / 16], of blocks: the panels in w
+  const float* bias = nullptr;         // [n] or null
+  const int32_t* panels = nullptr;     // [columns / 16] the panels to multiply; null: 0, 1, ...
   int32_t m = 0;
   int32_t columns = 0;   // of the output
   int32_t words = 0;     // of a row, a multiple of 16
-  int32_t up_panel = 0;  // if gated: the panel of up that belongs to gate's panel 0
-  void* out = nullptr;   // [m, ldo] of f32; if gated, of T
+  int32_t up_panel = 0;  // gated: the panel of up that belongs to gate's panel 0
+  Gate gate = Gate::kSilu;
+  GemmGroups groups;    // of a grouped product, whose m is the most that a group can have
+  void* out = nullptr;  // [m, ldo]: f32, gated: T
   int64_t ldo = 0;
 };
 

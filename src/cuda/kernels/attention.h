@@ -7,8 +7,9 @@
 //   scores: [16 rows, 64 keys] = q · K^T, a sum over the head for each
 //   values: [16 rows, head_dim] = values * e^(old maximum - new) + weights · V, in order of keys
 //
-// The same walk is used for prefill, decode and cached prefixes: keys and values are always read
-// from blocks.
+// One walk serves prefill, decode and cached prefixes: keys and values are always read from blocks.
+// In a layer with a window the walk begins at the step of the first key that a row of the tile
+// sees.
 
 #include <cstdint>
 
@@ -26,7 +27,12 @@ inline constexpr int kKeyTiles = kKeysPerStep / 8;  // products, of 8 keys each
 // Products, of 8 elements of the values each.
 inline constexpr int kNarrowTiles = 8, kWideTiles = 16;
 
-// The two query rows of a lane: rows group and group + 8 of the tile.
+// The first key that the token at `position` sees.
+__device__ __forceinline__ int FirstKey(const AttentionArgs& a, int position) {
+  return a.keys_before < 0 || position < a.keys_before ? 0 : position - a.keys_before;
+}
+
+// A lane's two query rows: row group and row group + 8 of the tile.
 template <typename T>
 struct QueryRows {
   __device__ __forceinline__ QueryRows(const AttentionArgs& a, const AttentionTile& tile,
@@ -39,6 +45,7 @@ struct QueryRows {
       const int token = exists[i] ? row / group_size : 0;
       const int head = kv_head * group_size + (exists[i] ? row % group_size : 0);
       keys[i] = exists[i] ? tile.begin + token + 1 : 0;
+      first[i] = FirstKey(a, tile.begin + token);
       q[i] = static_cast<const T*>(a.q) + (tile.first_token + token) * a.ldq + head * a.head_dim;
       out[i] = static_cast<T*>(a.out) + (tile.first_token + token) * a.ldo + head * a.head_dim;
     }
@@ -50,7 +57,8 @@ struct QueryRows {
   }
 
   bool exists[2];
-  int keys[2];  // number of keys that the row sees: those up to its own position
+  int keys[2];   // the end of the keys that the row sees: behind its own position
+  int first[2];  // the first of them
   const T* q[2];
   T* out[2];
   int words;  // words of a head
@@ -134,7 +142,8 @@ __device__ __forceinline__ void Weigh(const AttentionArgs& a, const QueryRows<T>
 #pragma unroll
     for (int c = 0; c < 2 * kKeyTiles; ++c) {
       float& score = scores[c / 2][2 * i + c % 2];
-      const bool visible = step + c / 2 * 8 + lane.quad * 2 + c % 2 < rows.keys[i];
+      const int key = step + c / 2 * 8 + lane.quad * 2 + c % 2;
+      const bool visible = key >= rows.first[i] && key < rows.keys[i];
       score = visible ? score * a.scale : kMinusInfinity;
       max = score > max ? score : max;
     }
@@ -160,7 +169,8 @@ __device__ __forceinline__ void Weigh(const AttentionArgs& a, const QueryRows<T>
       sum = sum + __shfl_xor_sync(kAllLanes, sum, 2);
       sums[c] = sum + __shfl_xor_sync(kAllLanes, sum, 1);
     }
-    const float factor = Exp(state.max[i] - max);
+    // Before its first visible key a row has the maximum -inf.
+    const float factor = state.max[i] == max ? 1.0f : Exp(state.max[i] - max);
     state.max[i] = max;
     state.sum[i] = fmaf(state.sum[i], factor, sums[0] + sums[1]);
 #pragma unroll
@@ -242,7 +252,8 @@ __device__ __forceinline__ void WriteRows(const AttentionArgs& a, const QueryRow
                                           const WalkState<kTiles>& state) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    if (rows.keys[i] <= segment * kKeysPerSegment) continue;  // the row has no key in this segment
+    if (rows.keys[i] <= segment * kKeysPerSegment) continue;  // nothing of it is in the segment
+    if (rows.first[i] >= (segment + 1) * kKeysPerSegment) continue;
     float* partial = nullptr;
     if (a.num_segments > 1) {
       partial = PartialOf(a, segment, tile_index, static_cast<int>(blockIdx.y), lane.group + 8 * i);
@@ -281,10 +292,13 @@ __global__ void __launch_bounds__(kAttentionThreads, 1) AttentionKernel(Attentio
   const int last_row = tile.first_row + kAttentionRows - 1;
   const int last_token =
       last_row < tile.num_tokens * group_size ? last_row / group_size : tile.num_tokens - 1;
-  const int begin = segment * kKeysPerSegment;
-  int end = tile.begin + last_token + 1;  // end of the keys that any row sees in this segment
-  if (begin >= end) return;
+  // The keys that any row sees in this segment, from the step of the first.
+  int begin = segment * kKeysPerSegment;
+  int end = tile.begin + last_token + 1;
   end = end < begin + kKeysPerSegment ? end : begin + kKeysPerSegment;
+  const int first = FirstKey(a, tile.begin + tile.first_row / group_size);
+  begin = begin < first ? first / kKeysPerStep * kKeysPerStep : begin;
+  if (begin >= end) return;
   const QueryRows<T> rows(a, tile, lane);
   WalkState<kTiles> state;
   for (int step = begin; step < end; step += kKeysPerStep) {
@@ -312,12 +326,13 @@ __global__ void MergeSegmentsKernel(AttentionArgs a) {
   if (of_sequence >= tile.num_tokens * group_size) return;
   const int token = of_sequence / group_size;
   const int segments = (tile.begin + token) / kKeysPerSegment + 1;
+  const int first = FirstKey(a, tile.begin + token) / kKeysPerSegment;
   T* out = static_cast<T*>(a.out) + (tile.first_token + token) * a.ldo +
            (kv_head * group_size + of_sequence % group_size) * a.head_dim;
   for (int d = at.lane; d < a.head_dim; d += kRowLanes) {
-    const float* part = PartialOf(a, 0, tile_index, kv_head, row);
+    const float* part = PartialOf(a, first, tile_index, kv_head, row);
     float max = part[0], sum = part[1], value = part[2 + d];
-    for (int segment = 1; segment < segments; ++segment) {
+    for (int segment = first + 1; segment < segments; ++segment) {
       part = PartialOf(a, segment, tile_index, kv_head, row);
       const float new_max = part[0] > max ? part[0] : max;
       const float factor = Exp(max - new_max), part_factor = Exp(part[0] - new_max);

@@ -20,6 +20,7 @@ using testing::TypedArray;
 struct Shape {
   DType dtype;
   int32_t num_heads, num_kv_heads, head_dim;
+  int32_t keys_before = -1;  // the layer's window; -1: there is none
 };
 
 struct Sequence {
@@ -55,6 +56,7 @@ class Attention {
                           .tables = tables_.data(),
                           .num_tiles = static_cast<int32_t>(tiles_.size()),
                           .num_segments = num_segments_,
+                          .keys_before = shape_.keys_before,
                           .num_heads = shape_.num_heads,
                           .num_kv_heads = shape_.num_kv_heads,
                           .head_dim = shape_.head_dim,
@@ -89,12 +91,15 @@ class Attention {
     int32_t token = 0;
     for (size_t i = 0; i < sequences_.size(); ++i) {
       for (int32_t t = 0; t < sequences_[i].num_tokens; ++t, ++token) {
+        const int32_t num_keys = sequences_[i].begin + t + 1;
+        const int32_t before = shape_.keys_before < 0 ? num_keys : shape_.keys_before;
+        const KeyWindow window = {std::max(0, num_keys - 1 - before), num_keys};
         for (int32_t head = 0; head < shape_.num_heads; ++head) {
           const size_t at = size_t(token) * q_width() + head * d;
           reference::Attention(
               NumericClass::kFma,
-              {&q_[at], keys_[i][head / group].data(), values_[i][head / group].data(),
-               sequences_[i].begin + t + 1, d, kScale, shape_.dtype},
+              {&q_[at], keys_[i][head / group].data(), values_[i][head / group].data(), num_keys, d,
+               kScale, shape_.dtype, window},
               &expected[at]);
           // The device writes only positive zeros.
           for (int32_t e = 0; e < d; ++e) expected[at + e] = expected[at + e] + 0.0f;
@@ -171,6 +176,33 @@ TEST(AttentionKernel, HasTheBitsOfTheFmaClass) {
                          {64, 32}});
     EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()))
         << NameOf(shape.dtype) << " " << shape.num_heads << " " << shape.head_dim;
+  }
+}
+
+// Windows within a block, over several steps, and longer than the sequence.
+TEST(AttentionKernel, WindowsHaveTheBitsOfTheFmaClass) {
+  RandomValues random;
+  int32_t next = 0;
+  for (const int32_t before : {0, 8, 63, 150, 1000}) {
+    Shape shape = kShapes[next++ % 2 == 0 ? 0 : 6];
+    shape.keys_before = before;
+    Attention attention(random, shape,
+                        {{random.Integer(100, 300), 1},
+                         {0, random.Integer(1, 20)},
+                         {random.Integer(60, 200), random.Integer(2, 12)},
+                         {64, 32}});
+    EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()))
+        << NameOf(shape.dtype) << " " << before;
+  }
+}
+
+TEST(AttentionKernel, WindowsMergeTheSegmentsThatTheyReach) {
+  RandomValues random;
+  for (const Shape& shape :
+       {Shape{DType::kBf16, 2, 1, 16, 5}, Shape{DType::kF32, 2, 1, 16, kKeysPerSegment + 10}}) {
+    Attention attention(random, shape,
+                        {{kKeysPerSegment - 2, 14}, {3 * kKeysPerSegment + 70, 1}, {5, 2}});
+    EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected())) << NameOf(shape.dtype);
   }
 }
 

@@ -7,8 +7,10 @@
 //   step:    | s      | s + 1  | ...  | s + kStages - 1 |
 //            | in use | copies under way                |
 //
-// Every output is one sum over k in order, in one accumulator, for every tile shape. So the number
-// of rows may decide the tile shape without changing the bits.
+// Every output is one sum over k in order, in one accumulator, whatever the tile. So the tile may
+// follow from the number of rows, and the bits do not.
+//
+// A grouped product is many products in one launch, each of some rows with weights of its own.
 
 #include <cstdint>
 
@@ -45,6 +47,36 @@ struct GemmTile {
 using SmallTile = GemmTile<1, 1, 1, 2, 8>;
 using LargeTile = GemmTile<4, 2, 2, 4, 3>;  // 128 rows, 128 columns
 
+// The rows of a block's product, and its weights.
+template <bool kGrouped>
+struct BlockRows {
+  __device__ __forceinline__ explicit BlockRows(const GemmArgs& args)
+      : w(static_cast<const uint32_t*>(args.w)), count(args.m) {
+    if constexpr (kGrouped) {
+      const int64_t group = blockIdx.z;
+      w += group * args.groups.weight_words;
+      count = args.groups.counts[group];
+      slots = args.groups.slots + group * args.groups.capacity;
+      slots_per_row = args.groups.slots_per_row;
+    }
+  }
+
+  // The row of a, and that of out. REQUIRES: row < count.
+  __device__ __forceinline__ int64_t In(int64_t row) const {
+    if constexpr (kGrouped) return slots[row] / slots_per_row;
+    return row;
+  }
+  __device__ __forceinline__ int64_t Out(int64_t row) const {
+    if constexpr (kGrouped) return slots[row];
+    return row;
+  }
+
+  const uint32_t* w;
+  int count;
+  const int32_t* slots = nullptr;
+  int slots_per_row = 1;
+};
+
 // The panels of w that a block multiplies.
 template <class Tile, GemmOutput kOutput>
 struct BlockPanels {
@@ -72,22 +104,21 @@ struct BlockPanels {
   int first;
 };
 
-// Starts the copies of one step to shared memory.
-template <class Tile, GemmOutput kOutput>
-__device__ __forceinline__ void CopyStep(const GemmArgs& args,
+// Starts the copies of one step.
+template <class Tile, GemmOutput kOutput, bool kGrouped>
+__device__ __forceinline__ void CopyStep(const GemmArgs& args, const BlockRows<kGrouped>& rows,
                                          const BlockPanels<Tile, kOutput>& panels, int step,
                                          typename Tile::Shared& shared) {
   constexpr int kChunks = kStepWords / 4;  // chunks of 16 bytes in a step
   const int stage = step % Tile::kStages, word = step * kStepWords;
   const auto* a = static_cast<const uint32_t*>(args.a);
-  const auto* w = static_cast<const uint32_t*>(args.w);
 #pragma unroll
   for (int i = static_cast<int>(threadIdx.x); i < Tile::kRows * kChunks; i += Tile::kThreads) {
     const int row = i / kChunks, chunk = i % kChunks * 4;
     const int64_t m = static_cast<int64_t>(blockIdx.y) * Tile::kRows + row;
-    const bool exists = m < args.m;
-    CopyAsync16(&shared.a[stage][row][chunk], a + (exists ? m : 0) * args.lda + word + chunk,
-                exists);
+    const bool exists = m < rows.count;
+    CopyAsync16(&shared.a[stage][row][chunk],
+                a + (exists ? rows.In(m) : 0) * args.lda + word + chunk, exists);
   }
 #pragma unroll
   for (int i = static_cast<int>(threadIdx.x); i < Tile::kBlockPanels * kStepWords * kChunks;
@@ -98,7 +129,7 @@ __device__ __forceinline__ void CopyStep(const GemmArgs& args,
     const int64_t of_w = exists ? panels.WeightPanel(output, panel % Tile::kPanels) : 0;
     const int chunk = i % kChunks * 4;
     CopyAsync16(&shared.b[stage][panel][row][chunk],
-                w + (of_w * args.words + word + row) * kPanelColumns + chunk, exists);
+                rows.w + (of_w * args.words + word + row) * kPanelColumns + chunk, exists);
   }
 }
 
@@ -155,27 +186,26 @@ __device__ __forceinline__ float Finish(const GemmArgs& args, int32_t sum, int64
   return args.bias == nullptr ? scaled : scaled + args.bias[column];
 }
 
-// Writes one of the lane's outputs: its row, its column in the output and in w, and its sums (of
-// gate and of up).
-template <GemmOutput kOutput, typename Out, typename Sum>
-__device__ __forceinline__ void WriteOutput(const GemmArgs& args, int64_t row, int column, int of_w,
-                                            Sum gate, Sum up) {
-  if (row >= args.m || column >= args.columns) return;
-  const int64_t index = row * args.ldo + column;
+// One of the lane's outputs: its row, its column, that of w, and its sums (of the gate, of up).
+template <GemmOutput kOutput, typename Out, bool kGrouped, typename Sum>
+__device__ __forceinline__ void WriteOutput(const GemmArgs& args, const BlockRows<kGrouped>& rows,
+                                            int64_t row, int column, int of_w, Sum gate, Sum up) {
+  if (row >= rows.count || column >= args.columns) return;
+  const int64_t index = rows.Out(row) * args.ldo + column;
   const float sum = Finish(args, gate, row, of_w);
   if constexpr (kOutput == GemmOutput::kGated) {
     const float of_up = Finish(args, up, row, of_w + args.up_panel * kPanelColumns);
-    Round(Silu(sum) * of_up, static_cast<Out*>(args.out) + index);
+    Round(Activate(args.gate, sum) * of_up, static_cast<Out*>(args.out) + index);
   } else {
     float* out = static_cast<float*>(args.out) + index;
     *out = kOutput == GemmOutput::kAdd ? *out + sum : sum;
   }
 }
 
-// Grid: columns, rows. T is the type of the operands; Out is the type of a gated output, otherwise
-// f32.
-template <class Tile, typename T, GemmOutput kOutput, typename Out>
-__global__ void __launch_bounds__(Tile::kThreads, 1) GemmKernel(GemmArgs args) {
+template <class Tile, typename T, GemmOutput kOutput, typename Out, bool kGrouped>
+__device__ __forceinline__ void MultiplyTile(const GemmArgs& args) {
+  const BlockRows<kGrouped> rows(args);
+  if (kGrouped && static_cast<int64_t>(blockIdx.y) * Tile::kRows >= rows.count) return;
   auto& shared = SharedMemory<typename Tile::Shared>();
   const BlockPanels<Tile, kOutput> panels(args);
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -184,14 +214,14 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) GemmKernel(GemmArgs args) {
 
   const int num_steps = args.words / kStepWords;
   for (int step = 0; step < Tile::kStages - 1; ++step) {
-    if (step < num_steps) CopyStep(args, panels, step, shared);
+    if (step < num_steps) CopyStep(args, rows, panels, step, shared);
     CommitCopies();
   }
   for (int step = 0; step < num_steps; ++step) {
     WaitForCopies<Tile::kStages - 2>();
     __syncthreads();  // this step has arrived, and the previous one is no longer read
     const int ahead = step + Tile::kStages - 1;
-    if (ahead < num_steps) CopyStep(args, panels, ahead, shared);
+    if (ahead < num_steps) CopyStep(args, rows, panels, ahead, shared);
     CommitCopies();
     MultiplyStep<Tile, T>(shared, step % Tile::kStages, warp_m, warp_n, sums);
   }
@@ -210,12 +240,24 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) GemmKernel(GemmArgs args) {
 #pragma unroll
       for (int c = 0; c < 8; ++c) {
         const int half = c / 4, at = half * 8 + lane.quad * 2 + c % 2;
-        WriteOutput<kOutput, Out>(args, first_row + mma * 16 + c % 4 / 2 * 8,
+        WriteOutput<kOutput, Out>(args, rows, first_row + mma * 16 + c % 4 / 2 * 8,
                                   panel * kPanelColumns + at, of_w + at, sums[mma][i][half][c % 4],
                                   sums[mma][i + kUp][half][c % 4]);
       }
     }
   }
+}
+
+// Grid: columns, rows. T: the type of the operands; Out: of a gated output, else f32.
+template <class Tile, typename T, GemmOutput kOutput, typename Out>
+__global__ void __launch_bounds__(Tile::kThreads, 1) GemmKernel(GemmArgs args) {
+  MultiplyTile<Tile, T, kOutput, Out, false>(args);
+}
+
+// Grid: columns, rows, groups. Blocks beyond a group's rows end at once.
+template <class Tile, typename T, GemmOutput kOutput, typename Out>
+__global__ void __launch_bounds__(Tile::kThreads, 1) GroupedGemmKernel(GemmArgs args) {
+  MultiplyTile<Tile, T, kOutput, Out, true>(args);
 }
 
 }  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE

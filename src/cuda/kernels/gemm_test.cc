@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/fp_mode.h"
 #include "cuda/kernels/launches.h"
 #include "kernels/packed_weight.h"
 #include "kernels/reference.h"
@@ -134,10 +135,20 @@ TEST(Gemm, ARowHasTheSameBitsWhateverItsTileAndItsCompany) {
   }
 }
 
-TEST(Gemm, GatedProductsAreSwiGlu) {
+struct NamedGate {
+  Gate gate;
+  Activation activation;
+};
+constexpr NamedGate kGates[] = {{Gate::kSilu, Activation::kSilu},
+                                {Gate::kGelu, Activation::kGelu},
+                                {Gate::kGeluTanh, Activation::kGeluTanh},
+                                {Gate::kRelu, Activation::kRelu}};
+
+TEST(Gemm, GatedProductsAreAnActivationTimesUp) {
   RandomValues random;
   for (const Types& types : kTypes) {
     for (const int32_t m : {3, kFewRows + 5}) {
+      const NamedGate& named = kGates[random.Integer(0, 3)];
       const int32_t width = random.Integer(1, 90), padded = (width + 15) / 16 * 16;
       const int32_t k = random.Integer(20, 100);
       Operands operands(random, types.compute, types.matrix, m, 2 * padded, k);
@@ -147,19 +158,25 @@ TEST(Gemm, GatedProductsAreSwiGlu) {
       std::vector<float> expected(m * ldo, 9.0f);
       for (int32_t i = 0; i < m; ++i) {
         const float* row = &sums[size_t(i) * (2 * padded + 3)];
-        reference::SiluMul({row, size_t(width)}, row + padded, &expected[i * ldo]);
+        for (int32_t column = 0; column < width; ++column) {
+          const float gate = reference::Activate(named.activation, row[column]);
+          const ScopedFpMode fp_mode;
+          expected[i * ldo + column] = gate * row[padded + column];
+        }
       }
       TypedArray out(std::vector<float>(m * ldo, 9.0f), types.compute);
       GemmArgs args = operands.args;
       args.columns = width;
       args.up_panel = padded / 16;
+      args.gate = named.gate;
       args.out = out.At(0);
       args.ldo = ldo;
       ExpectSameInAnyOrder(
           GemmLaunch(types.matrix, GemmOutput::kGated, types.compute, args),
           std::span(static_cast<std::byte*>(out.At(0)), m * ldo * SizeOf(types.compute)));
       EXPECT_TRUE(SameBits(out.Values(), TypedArray(expected, types.compute).Values()))
-          << NameOf(types.matrix) << " " << m << " " << width << " " << k;
+          << NameOf(types.matrix) << " " << m << " " << width << " " << k << " "
+          << static_cast<int>(named.gate);
     }
   }
 }

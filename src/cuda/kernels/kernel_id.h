@@ -11,10 +11,16 @@ enum class KernelId : uint8_t {
   kEmbedPanelsF32,
   kEmbedPanelsBf16,
   kEmbedPanelsInt8,
+  kEmbedBlocks,
   kRmsNormF32,
   kRmsNormBf16,
+  kBranch,
+  kActivateF32,
+  kActivateBf16,
   kQuantizeF32,
   kQuantizeBf16,
+  kQuantizeBlocksF32,
+  kQuantizeBlocksBf16,
   kStoreHeadsF32,
   kStoreHeadsBf16,
   kCopySlotsF32,
@@ -24,7 +30,11 @@ enum class KernelId : uint8_t {
   kAttentionBf16Head128,
   kMergeSegmentsF32,
   kMergeSegmentsBf16,
-  // Products; a name has the rows of a tile, the type of the operands and the output.
+  kFindLargest,
+  kChooseExperts,
+  kListSlots,
+  kSumExperts,
+  // Products: rows of a tile, type of the operands, output.
   kGemm16F32Store,
   kGemm16F32Add,
   kGemm16F32Gated,
@@ -45,7 +55,25 @@ enum class KernelId : uint8_t {
   kGemm128Int8Add,
   kGemm128Int8GatedF32,
   kGemm128Int8GatedBf16,
+  // Grouped products.
+  kGrouped16F32Store,
+  kGrouped16F32Gated,
+  kGrouped16Bf16Store,
+  kGrouped16Bf16Gated,
+  kGrouped128F32Store,
+  kGrouped128F32Gated,
+  kGrouped128Bf16Store,
+  kGrouped128Bf16Gated,
+  // Products with matrices of blocks.
+  kBlocksStore,
+  kBlocksStoreMany,
+  kBlocksAdd,
+  kBlocksAddMany,
+  kBlocksGatedF32,
+  kBlocksGatedF32Many,
+  kBlocksGatedBf16,
+  kBlocksGatedBf16Many,
 };
-inline constexpr int kNumKernels = static_cast<int>(KernelId::kGemm128Int8GatedBf16) + 1;
+inline constexpr int kNumKernels = static_cast<int>(KernelId::kBlocksGatedBf16Many) + 1;
 
 }  // namespace skein::cuda

@@ -2,7 +2,10 @@
 
 #include "base/check.h"
 #include "cuda/kernels/attention.h"
+#include "cuda/kernels/experts.h"
 #include "cuda/kernels/gemm.h"
+#include "cuda/kernels/gemm_blocks.h"
+#include "cuda/kernels/largest.h"
 #include "cuda/kernels/rows.h"
 
 namespace skein::cuda {
@@ -26,21 +29,52 @@ LaunchShape GemmShape(const GemmArgs& args, GemmOutput output) {
           sizeof(typename Tile::Shared)};
 }
 
+Launch BlocksGemmLaunch(GemmOutput output, DType gated, const GemmArgs& args) {
+  SKEIN_CHECK(args.words % kBlockWords == 0 && args.lda >= args.words && args.m >= 1);
+  const bool gates = output == GemmOutput::kGated, many = args.m > 16;
+  KernelId id = KernelId::kBlocksStore;
+  if (output == GemmOutput::kAdd) id = KernelId::kBlocksAdd;
+  if (gates) id = gated == DType::kBf16 ? KernelId::kBlocksGatedBf16 : KernelId::kBlocksGatedF32;
+  const int many_tiles =
+      gates ? kManyBlockTiles<GemmOutput::kGated> : kManyBlockTiles<GemmOutput::kStore>;
+  return {static_cast<KernelId>(static_cast<int>(id) + (many ? 1 : 0)),
+          {{CeilDiv(args.columns, kPanelColumns), CeilDiv(args.m, 16 * (many ? many_tiles : 1))},
+           kWarpThreads,
+           0},
+          args};
+}
+
 }  // namespace
 
 Launch EmbedLaunch(DType table, bool panels, const EmbedArgs& args) {
   const LaunchShape shape = {{static_cast<uint32_t>(args.num_tokens)}, kRowThreads, 0};
-  SKEIN_CHECK(panels || table != DType::kInt8);
+  SKEIN_CHECK(panels || (table != DType::kInt8 && table != DType::kBlocks));
+  if (table == DType::kBlocks) return {KernelId::kEmbedBlocks, shape, args};
   if (table == DType::kInt8) return {KernelId::kEmbedPanelsInt8, shape, args};
   return {OfType(panels ? KernelId::kEmbedPanelsF32 : KernelId::kEmbedF32, table), shape, args};
 }
 
 Launch RmsNormLaunch(DType dtype, const RmsNormArgs& args) {
+  SKEIN_CHECK(args.ldx >= args.width);
   return {OfType(KernelId::kRmsNormF32, dtype), RowShape(args.num_rows), args};
+}
+
+Launch BranchLaunch(const BranchArgs& args) {
+  return {KernelId::kBranch, RowShape(args.num_rows), args};
+}
+
+Launch ActivateLaunch(DType dtype, const ActivateArgs& args) {
+  return {OfType(KernelId::kActivateF32, dtype), RowShape(args.num_rows), args};
 }
 
 Launch QuantizeLaunch(DType dtype, const QuantizeArgs& args) {
   return {OfType(KernelId::kQuantizeF32, dtype), RowShape(args.num_rows), args};
+}
+
+Launch QuantizeBlocksLaunch(DType dtype, const QuantizeArgs& args) {
+  SKEIN_CHECK(args.width % kBlockTerms == 0);
+  return {OfType(KernelId::kQuantizeBlocksF32, dtype),
+          RowShape(int64_t{args.num_rows} * (args.width / kBlockTerms)), args};
 }
 
 Launch StoreHeadsLaunch(DType dtype, const StoreHeadsArgs& args) {
@@ -85,6 +119,7 @@ int64_t PartialBytes(const AttentionArgs& args) {
 }
 
 Launch GemmLaunch(DType dtype, GemmOutput output, DType gated, const GemmArgs& args) {
+  if (dtype == DType::kBlocks) return BlocksGemmLaunch(output, gated, args);
   SKEIN_CHECK(args.words % kStepWords == 0 && args.lda >= args.words && args.m >= 1);
   const bool few = args.m <= kFewRows;
   int id = static_cast<int>(few ? KernelId::kGemm16F32Store : KernelId::kGemm128F32Store);
@@ -94,6 +129,42 @@ Launch GemmLaunch(DType dtype, GemmOutput output, DType gated, const GemmArgs& a
   if (dtype == DType::kInt8 && output == GemmOutput::kGated && gated == DType::kBf16) ++id;
   return {static_cast<KernelId>(id),
           few ? GemmShape<SmallTile>(args, output) : GemmShape<LargeTile>(args, output), args};
+}
+
+Launch FindLargestLaunch(const FindLargestArgs& args) {
+  return {KernelId::kFindLargest,
+          {{static_cast<uint32_t>(args.num_rows)}, kLargestThreads, sizeof(LargestOfWarps)},
+          args};
+}
+
+Launch ChooseExpertsLaunch(const ChooseExpertsArgs& args) {
+  SKEIN_CHECK(args.num_experts <= kMaxExperts && args.per_token <= kMaxExpertsPerToken);
+  SKEIN_CHECK(args.per_token >= 1 && args.per_token <= args.num_experts);
+  return {KernelId::kChooseExperts,
+          {{CeilDiv(args.num_tokens, kExpertWarps)}, kExpertThreads, 0},
+          args};
+}
+
+Launch ListSlotsLaunch(const ListSlotsArgs& args) {
+  return {
+      KernelId::kListSlots, {{CeilDiv(args.num_experts, kExpertWarps)}, kExpertThreads, 0}, args};
+}
+
+Launch SumExpertsLaunch(const SumExpertsArgs& args) {
+  return {KernelId::kSumExperts, {{static_cast<uint32_t>(args.num_tokens)}, kRowThreads, 0}, args};
+}
+
+Launch GroupedGemmLaunch(DType dtype, GemmOutput output, int64_t num_slots, const GemmArgs& args) {
+  SKEIN_CHECK(args.words % kStepWords == 0 && args.lda >= args.words && args.m >= 1);
+  SKEIN_CHECK(output != GemmOutput::kAdd && args.groups.num_groups >= 1);
+  const bool few = num_slots <= int64_t{kFewRows} * args.groups.num_groups;
+  int id = static_cast<int>(few ? KernelId::kGrouped16F32Store : KernelId::kGrouped128F32Store);
+  SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);
+  if (dtype == DType::kBf16) id += 2;
+  if (output == GemmOutput::kGated) ++id;
+  LaunchShape shape = few ? GemmShape<SmallTile>(args, output) : GemmShape<LargeTile>(args, output);
+  shape.grid.z = static_cast<uint32_t>(args.groups.num_groups);
+  return {static_cast<KernelId>(id), shape, args};
 }
 
 }  // namespace skein::cuda

@@ -9,10 +9,15 @@ namespace skein::cuda {
 // Makes launches of the kernels, with the grid and the shared memory that the arguments need.
 // `dtype` is the compute type unless stated otherwise.
 
-// `table` is the type of the table; kInt8 needs panels.
+// `table`: the type of the table, kInt8 and kBlocks only of panels.
 Launch EmbedLaunch(DType table, bool panels, const EmbedArgs& args);
 Launch RmsNormLaunch(DType dtype, const RmsNormArgs& args);
+Launch BranchLaunch(const BranchArgs& args);
+Launch ActivateLaunch(DType dtype, const ActivateArgs& args);
+// Whole rows, for weights in int8.
 Launch QuantizeLaunch(DType dtype, const QuantizeArgs& args);
+// Blocks of rows, for weights in blocks: width is a multiple of kBlockTerms.
+Launch QuantizeBlocksLaunch(DType dtype, const QuantizeArgs& args);
 Launch StoreHeadsLaunch(DType dtype, const StoreHeadsArgs& args);
 Launch CopySlotsLaunch(DType dtype, const CopySlotsArgs& args);
 // REQUIRES: head_dim is at most kMaxHeadDim.
@@ -21,9 +26,17 @@ Launch MergeSegmentsLaunch(DType dtype, const AttentionArgs& args);
 // The size of AttentionArgs::partial in bytes.
 int64_t PartialBytes(const AttentionArgs& args);
 
-// Products of at most this number of rows read the weights once for each 16 rows.
+Launch FindLargestLaunch(const FindLargestArgs& args);
+Launch ChooseExpertsLaunch(const ChooseExpertsArgs& args);
+Launch ListSlotsLaunch(const ListSlotsArgs& args);
+Launch SumExpertsLaunch(const SumExpertsArgs& args);
+
+// Products of at most this many rows stream the weights once for each 16 rows.
 inline constexpr int32_t kFewRows = 64;
-// `dtype` is the type of the operands, `gated` the type of a gated output.
+// `dtype`: the type of the weights. `gated`: of a gated output.
 Launch GemmLaunch(DType dtype, GemmOutput output, DType gated, const GemmArgs& args);
+// A product of each group: kStore, or kGated in `dtype`, which is f32 or bf16. The slots of all
+// groups together are num_slots.
+Launch GroupedGemmLaunch(DType dtype, GemmOutput output, int64_t num_slots, const GemmArgs& args);
 
 }  // namespace skein::cuda

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "cuda/kernels/args.h"
 #include "cuda/kernels/dialect.h"
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
@@ -52,8 +53,34 @@ __device__ __forceinline__ float Exp(float x) {
 
 __device__ __forceinline__ float Silu(float x) { return x / (1.0f + Exp(0.0f - x)); }
 
-// The sum over the 16 lanes of a row, in the order of SumOfLanes. Every lane gets the sum. Both
-// halves of a warp must call this function.
+__device__ __forceinline__ float GeluTanh(float x) {
+  const float cubic = fmaf((x * x) * x, 0x1.6e4e26p-5f, x);
+  return x / (1.0f + Exp(cubic * -0x1.988454p+0f));
+}
+
+__device__ __forceinline__ float Gelu(float x) {
+  const float a = x > 0.0f - x ? x : 0.0f - x;
+  const float t = 1.0f / fmaf(0x1.3p-2f, a, 1.0f);
+  float p = 0x1.2000fap-5f;
+  p = fmaf(p, t, -0x1.48b2e4p-3f);
+  p = fmaf(p, t, 0x1.c54336p-3f);
+  p = fmaf(p, t, -0x1.0ee936p-4f);
+  p = fmaf(p, t, 0x1.14227ep-3f);
+  p = fmaf(p, t, 0x1.8e1984p-4f);
+  p = fmaf(p, t, 0x1.ea94b4p-4f);
+  p = fmaf(p, t, 0x1.e4d4b4p-4f);
+  const float tail = (p * t) * Exp((a * a) * -0.5f);
+  return x * (x > 0.0f ? 1.0f - tail : tail);
+}
+
+__device__ __forceinline__ float Activate(Gate gate, float x) {
+  if (gate == Gate::kSilu) return Silu(x);
+  if (gate == Gate::kRelu) return x > 0.0f ? x : 0.0f;
+  return gate == Gate::kGelu ? Gelu(x) : GeluTanh(x);
+}
+
+// The sum over the 16 lanes of a row, in the order of SumOfLanes; every lane gets it. Both halves
+// of a warp take part.
 __device__ __forceinline__ float SumOfRowLanes(float lane) {
   for (int distance = kRowLanes / 2; distance > 0; distance /= 2) {
     lane = lane + __shfl_xor_sync(kAllLanes, lane, distance);

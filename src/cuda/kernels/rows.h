@@ -50,19 +50,74 @@ __global__ void EmbedKernel(EmbedArgs a) {
   }
 }
 
+// One over the root of the mean square of a row of `width` elements. `end`: 0 without a row.
+__device__ __forceinline__ float ScaleOfRow(const float* x, int lane, int end, int width,
+                                            float eps) {
+  float sum = 0.0f;
+  for (int i = lane; i < end; i += kRowLanes) sum = fmaf(x[i], x[i], sum);
+  const float mean = SumOfRowLanes(sum) / static_cast<float>(width);
+  return 1.0f / sqrtf(mean + eps);
+}
+
 template <typename T>
 __global__ void RmsNormKernel(RmsNormArgs a) {
   const RowOfThread at(a.num_rows);
   const int64_t row = !at.exists ? 0 : a.rows != nullptr ? a.rows[at.row] : at.row;
-  const float* x = a.x + row * a.width;
+  const float* x = a.x + row * a.ldx;
   const int end = at.exists ? a.width : 0;
-  float sum = 0.0f;
-  for (int i = at.lane; i < end; i += kRowLanes) sum = fmaf(x[i], x[i], sum);
-  const float mean = SumOfRowLanes(sum) / static_cast<float>(a.width);
-  const float scale = 1.0f / sqrtf(mean + a.eps);
+  const float scale = ScaleOfRow(x, at.lane, end, a.width, a.eps);
   T* out = static_cast<T*>(a.out) + at.row * a.ldo;
-  for (int i = at.lane; i < end; i += kRowLanes) Round((x[i] * scale) * a.weight[i], out + i);
+  for (int i = at.lane; i < end; i += kRowLanes) {
+    Round(a.weight == nullptr ? x[i] : (x[i] * scale) * a.weight[i], out + i);
+  }
 }
+
+// X: the type of the residual stream.
+template <typename X>
+__global__ void BranchKernel(BranchArgs a) {
+  const RowOfThread at(a.num_rows);
+  const float* branch = a.branch + at.row * a.width;
+  const int end = at.exists ? a.width : 0;
+  const float scale = ScaleOfRow(branch, at.lane, end, a.width, a.eps);
+  X* x = a.x + at.row * a.width;
+  for (int i = at.lane; i < end; i += kRowLanes) {
+    const float value = a.weight == nullptr ? branch[i] : (branch[i] * scale) * a.weight[i];
+    x[i] = x[i] + a.scale * value;
+  }
+}
+
+template <typename T>
+__global__ void ActivateKernel(ActivateArgs a) {
+  const RowOfThread at(a.num_rows);
+  if (!at.exists) return;
+  T* out = static_cast<T*>(a.out) + at.row * a.ldo;
+  for (int i = at.lane; i < a.width; i += kRowLanes) {
+    Round(Activate(a.gate, a.x[at.row * a.width + i]), out + i);
+  }
+}
+
+// The larger of `largest` and the magnitude of x. Infinity stands for a NaN, too.
+__device__ __forceinline__ float LargerMagnitude(float largest, float x) {
+  const uint32_t magnitude = __float_as_uint(x) & 0x7fffffffu;
+  const float value = __uint_as_float(magnitude < 0x7f800000u ? magnitude : 0x7f800000u);
+  return value > largest ? value : largest;
+}
+
+// How values up to a magnitude become int8.
+struct RowScale {
+  __device__ __forceinline__ explicit RowScale(float largest) {
+    finite = __float_as_uint(largest) < 0x7f800000u;
+    const bool zero = largest < 0x1p-100f;
+    inverse = finite && !zero ? 127.0f / largest : 0.0f;
+    scale = !finite ? __uint_as_float(0x7fc00000u) : zero ? 0.0f : largest / 127.0f;
+  }
+  __device__ __forceinline__ int8_t Quantize(float x) const {
+    return finite ? static_cast<int8_t>(rintf(x * inverse)) : int8_t{0};
+  }
+
+  bool finite;
+  float inverse, scale;
+};
 
 template <typename T>
 __global__ void QuantizeKernel(QuantizeArgs a) {
@@ -70,23 +125,12 @@ __global__ void QuantizeKernel(QuantizeArgs a) {
   const T* x = static_cast<const T*>(a.x) + at.row * a.ldx;
   const int end = at.exists ? a.width : 0;
   float largest = 0.0f;
-  for (int i = at.lane; i < end; i += kRowLanes) {
-    // A NaN counts as an infinity here.
-    const uint32_t magnitude = __float_as_uint(Widen(x[i])) & 0x7fffffffu;
-    const float value = __uint_as_float(magnitude < 0x7f800000u ? magnitude : 0x7f800000u);
-    largest = value > largest ? value : largest;
-  }
-  largest = MaxOfRowLanes(largest);
+  for (int i = at.lane; i < end; i += kRowLanes) largest = LargerMagnitude(largest, Widen(x[i]));
+  const RowScale scale(MaxOfRowLanes(largest));
   if (!at.exists) return;
-  const bool finite = __float_as_uint(largest) < 0x7f800000u;
-  const bool zero = largest < 0x1p-100f;
-  const float inverse = finite && !zero ? 127.0f / largest : 0.0f;
   int8_t* out = a.out + at.row * a.ldo;
-  for (int i = at.lane; i < end; i += kRowLanes) {
-    out[i] = finite ? static_cast<int8_t>(rintf(Widen(x[i]) * inverse)) : int8_t{0};
-  }
-  if (at.lane != 0) return;
-  a.scales[at.row] = !finite ? __uint_as_float(0x7fc00000u) : zero ? 0.0f : largest / 127.0f;
+  for (int i = at.lane; i < end; i += kRowLanes) out[i] = scale.Quantize(Widen(x[i]));
+  if (at.lane == 0) a.scales[at.row] = scale.scale;
 }
 
 }  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE

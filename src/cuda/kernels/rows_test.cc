@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <vector>
 
+#include "base/fp_mode.h"
 #include "cuda/kernels/launches.h"
+#include "kernels/kernels.h"
 #include "kernels/packed_weight.h"
 #include "kernels/reference.h"
 #include "testing/cuda_launch.h"
@@ -33,6 +37,7 @@ TEST(RowKernels, RmsNormHasTheProcessorsBits) {
         TypedArray out(std::vector<float>(num_rows * ldo, 7.0f), dtype);
         ExpectSameInAnyOrder(
             RmsNormLaunch(dtype, {.x = x.data(),
+                                  .ldx = width,
                                   .rows = rows.data(),
                                   .weight = weight.data(),
                                   .num_rows = num_rows,
@@ -48,6 +53,79 @@ TEST(RowKernels, RmsNormHasTheProcessorsBits) {
         }
         EXPECT_TRUE(SameBits(out.Values(), TypedArray(expected, dtype).Values())) << width;
       }
+    }
+  }
+}
+
+TEST(RowKernels, WithoutANormRowsAreRounded) {
+  RandomValues random;
+  for (const DType dtype : kTypes) {
+    const int32_t num_rows = 5, width = 37, ldx = 40;
+    const std::vector<float> x = random.Floats(num_rows * ldx, DType::kF32, Range::kExtreme);
+    TypedArray out(std::vector<float>(num_rows * ldx, 7.0f), dtype);
+    testing::RunOnce(RmsNormLaunch(dtype, {.x = x.data(),
+                                           .ldx = ldx,
+                                           .num_rows = num_rows,
+                                           .width = width,
+                                           .out = out.At(0),
+                                           .ldo = ldx}));
+    std::vector<float> expected(num_rows * ldx, 7.0f);
+    for (int32_t i = 0; i < num_rows; ++i) std::copy_n(&x[i * ldx], width, &expected[i * ldx]);
+    EXPECT_TRUE(SameBits(out.Values(), TypedArray(expected, dtype).Values()));
+  }
+}
+
+// The norms of q and k over all heads of a token lie side by side in one row.
+TEST(RowKernels, RmsNormWorksInPlace) {
+  RandomValues random;
+  const int32_t num_rows = 9, width = 48, ldx = 100, first = 20;
+  std::vector<float> x = random.Floats(num_rows * ldx, DType::kF32, Range::kPlain);
+  const std::vector<float> weight = random.Floats(width, DType::kF32, Range::kPlain);
+  std::vector<float> expected = x;
+  for (int32_t i = 0; i < num_rows; ++i) {
+    float* row = &expected[i * ldx + first];
+    reference::RmsNorm({row, size_t(width)}, weight.data(), 1e-6f, row);
+  }
+  ExpectSameInAnyOrder(RmsNormLaunch(DType::kF32, {.x = &x[first],
+                                                   .ldx = ldx,
+                                                   .weight = weight.data(),
+                                                   .num_rows = num_rows,
+                                                   .width = width,
+                                                   .eps = 1e-6f,
+                                                   .out = &x[first],
+                                                   .ldo = ldx}),
+                       std::span(x));
+  EXPECT_TRUE(SameBits(x, expected));
+}
+
+TEST(RowKernels, BranchesAreNormedScaledAndAdded) {
+  RandomValues random;
+  for (const bool norms : {false, true}) {
+    for (const float scale : {1.0f, 0.22f}) {
+      const int32_t num_rows = 11, width = random.Integer(1, 90);
+      const std::vector<float> branch =
+          random.Floats(num_rows * width, DType::kF32, Range::kExtreme);
+      const std::vector<float> weight = random.Floats(width, DType::kF32, Range::kPlain);
+      std::vector<float> x = random.Floats(num_rows * width, DType::kF32, Range::kPlain);
+      std::vector<float> expected = x;
+      for (int32_t i = 0; i < num_rows; ++i) {
+        std::vector<float> row(branch.begin() + i * width, branch.begin() + (i + 1) * width);
+        if (norms) reference::RmsNorm(row, weight.data(), 1e-5f, row.data());
+        const ScopedFpMode fp_mode;
+        for (int32_t d = 0; d < width; ++d) {
+          float& to = expected[i * width + d];
+          to = to + scale * row[d];
+        }
+      }
+      ExpectSameInAnyOrder(BranchLaunch({.branch = branch.data(),
+                                         .weight = norms ? weight.data() : nullptr,
+                                         .eps = 1e-5f,
+                                         .scale = scale,
+                                         .num_rows = num_rows,
+                                         .width = width,
+                                         .x = x.data()}),
+                           std::span(x));
+      EXPECT_TRUE(SameBits(x, expected)) << norms << " " << scale;
     }
   }
 }
@@ -81,6 +159,33 @@ TEST(RowKernels, QuantizeHasTheProcessorsBits) {
       }
       EXPECT_EQ(out, expected) << width;
       EXPECT_TRUE(SameBits(scales, expected_scales)) << width;
+    }
+  }
+}
+
+TEST(RowKernels, LargestElementsAreFoundAsOnTheProcessor) {
+  RandomValues random;
+  const auto kernels = MakeKernels(Isa::kScalar).value();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const int32_t width : {1, 31, 512, 513, 2000}) {
+    const int32_t num_rows = 8, ldx = width + 3;
+    std::vector<float> x = random.Floats(num_rows * ldx, DType::kF32, Range::kExtreme);
+    for (float& e : x) e = std::round(e);  // many are equal
+    std::fill_n(&x[ldx], width, -kInfinity);
+    std::fill_n(&x[2 * ldx], width, -0.0f);
+    x[3 * ldx + random.Integer(0, width - 1)] = std::numeric_limits<float>::quiet_NaN();
+    x[4 * ldx + random.Integer(0, width - 1)] = kInfinity;
+    std::vector<RowLargest> out(num_rows);
+    ExpectSameInAnyOrder(
+        FindLargestLaunch(
+            {.x = x.data(), .ldx = ldx, .num_rows = num_rows, .width = width, .out = out.data()}),
+        std::span(out));
+    for (int32_t i = 0; i < num_rows; ++i) {
+      const Kernels::Largest expected = kernels->FindLargest(&x[i * ldx], width, nullptr);
+      EXPECT_EQ(out[i].finite != 0, expected.finite) << width << " " << i;
+      if (expected.finite) {
+        EXPECT_EQ(out[i].index, expected.argmax) << width << " " << i;
+      }
     }
   }
 }

@@ -1,0 +1,96 @@
+#include "cuda/executor/activations.h"
+
+#include <algorithm>
+
+#include "cuda/kernels/launches.h"
+
+namespace skein::cuda {
+namespace {
+
+// Longer prompts attend tile after tile, so that their partial sums fit.
+constexpr int64_t kPartialBytesMax = int64_t{64} << 20;
+
+int64_t RoundUp(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+
+}  // namespace
+
+Result<Activations> Activations::Make(Device* device, const ForwardContext& model,
+                                      const ForwardLimits& limits) {
+  Activations activations;
+  activations.device_ = device;
+  activations.dtype_ = model.weights->dtype;
+  SKEIN_RETURN_IF_ERROR(activations.Allocate(model, limits));
+  return activations;
+}
+
+Status Activations::Add(size_t size, Buffer* buffer) {
+  SKEIN_ASSIGN_OR_RETURN(*buffer, Buffer::Make(device_, Buffer::Place::kDevice, size));
+  bytes += static_cast<int64_t>(size);
+  return Status::Ok();
+}
+
+Status Activations::Add(int64_t rows, int64_t width, Operand* operand) {
+  operand->width = PaddedWidth(width, dtype_);
+  operand->filled = width;
+  return Add(rows * operand->width * SizeOf(dtype_), &operand->buffer);
+}
+
+Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& limits) {
+  const ModelConfig& c = model.weights->config;
+  const int64_t tokens = limits.max_tokens, rows = limits.max_logit_rows;
+  const int64_t q_width = int64_t{c.num_heads} * c.head_dim;
+  const int64_t qkv_width = q_width + int64_t{2} * c.num_kv_heads * c.head_dim;
+  SKEIN_RETURN_IF_ERROR(Add(tokens * c.hidden_size * sizeof(float), &x));
+  SKEIN_RETURN_IF_ERROR(Add(tokens, c.hidden_size, &h));
+  SKEIN_RETURN_IF_ERROR(Add(tokens, q_width, &q));
+  SKEIN_RETURN_IF_ERROR(Add(tokens, q_width, &attn));
+  SKEIN_RETURN_IF_ERROR(Add(tokens, c.intermediate_size, &act));
+  SKEIN_RETURN_IF_ERROR(Add(tokens * qkv_width * sizeof(float), &qkv));
+  if (c.has_branches()) {
+    SKEIN_RETURN_IF_ERROR(Add(tokens * c.hidden_size * sizeof(float), &branch));
+  }
+  // One at least: for the tokens that pad a batch.
+  const int64_t own_blocks = std::max(1, limits.max_own_blocks);
+  SKEIN_RETURN_IF_ERROR(Add(own_blocks * model.kv_layout.block_bytes(), &own_kv));
+  const int64_t tiles_of_token =
+      RoundUp(c.num_heads / c.num_kv_heads, kAttentionRows) / kAttentionRows;
+  AttentionArgs longest = {
+      .num_tiles = static_cast<int32_t>(tokens * tiles_of_token),
+      .num_segments = static_cast<int32_t>(RoundUp(model.rope->num_positions(), kKeysPerSegment) /
+                                           kKeysPerSegment),
+      .num_kv_heads = c.num_kv_heads,
+      .head_dim = c.head_dim};
+  SKEIN_RETURN_IF_ERROR(Add(std::min(PartialBytes(longest), kPartialBytesMax), &partial));
+  const DType matrices = model.weights->matrix_dtype;
+  if (matrices == DType::kInt8 || matrices == DType::kBlocks) {
+    const int64_t widest =
+        std::max<int64_t>({c.hidden_size, q_width, int64_t{c.intermediate_size}});
+    SKEIN_RETURN_IF_ERROR(Add(tokens * PaddedWidth(widest, DType::kInt8), &int8));
+    const int64_t scales_of_row =
+        matrices == DType::kInt8 ? 1 : 2 * (RoundUp(widest, kBlockTerms) / kBlockTerms);
+    SKEIN_RETURN_IF_ERROR(Add(tokens * scales_of_row * sizeof(float), &scales));
+  }
+  if (c.num_experts > 0) SKEIN_RETURN_IF_ERROR(AllocateExperts(c, tokens));
+  SKEIN_RETURN_IF_ERROR(Add(rows, c.hidden_size, &output_h));
+  const int64_t widest_output =
+      std::max<int64_t>({RoundUp(c.vocab_size, kPanelCols), c.hidden_size, c.num_classes});
+  SKEIN_RETURN_IF_ERROR(Add(rows * widest_output * sizeof(float), &outputs));
+  SKEIN_RETURN_IF_ERROR(Add(rows * sizeof(RowLargest), &largest));
+  SKEIN_ASSIGN_OR_RETURN(on_host, Buffer::Make(device_, Buffer::Place::kHost, outputs.bytes()));
+  SKEIN_ASSIGN_OR_RETURN(largest_on_host,
+                         Buffer::Make(device_, Buffer::Place::kHost, largest.bytes()));
+  return Status::Ok();
+}
+
+Status Activations::AllocateExperts(const ModelConfig& c, int64_t tokens) {
+  const int64_t slots = tokens * c.experts_per_token;
+  SKEIN_RETURN_IF_ERROR(Add(tokens * c.num_experts * sizeof(float), &experts.logits));
+  SKEIN_RETURN_IF_ERROR(Add(slots * sizeof(int32_t), &experts.chosen));
+  SKEIN_RETURN_IF_ERROR(Add(slots * sizeof(float), &experts.weights));
+  SKEIN_RETURN_IF_ERROR(Add(c.num_experts * sizeof(int32_t), &experts.counts));
+  SKEIN_RETURN_IF_ERROR(Add(tokens * c.num_experts * sizeof(int32_t), &experts.slots));
+  SKEIN_RETURN_IF_ERROR(Add(slots, c.expert_size, &experts.act));
+  return Add(slots * c.hidden_size * sizeof(float), &experts.out);
+}
+
+}  // namespace skein::cuda

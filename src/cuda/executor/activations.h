@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/result.h"
+#include "cuda/device/device.h"
+#include "model/forward/context.h"
+#include "model/forward/workspace.h"
+
+namespace skein::cuda {
+
+// The memory of one pass on a device. Buffers that the model does not need are empty.
+struct Activations {
+  // A matrix of the compute type whose rows are multiplied with weights.
+  struct Operand {
+    Buffer buffer;
+    int64_t width = 0;   // elements of a padded row
+    int64_t filled = 0;  // of these, those that are not zero
+  };
+  // Those of a mixture of experts (GemmGroups, ChooseExpertsArgs).
+  struct Experts {
+    Buffer logits;   // f32 [max_tokens, num_experts]
+    Buffer chosen;   // int32 [max_tokens, experts_per_token]
+    Buffer weights;  // f32 [max_tokens, experts_per_token]
+    Buffer counts;   // int32 [num_experts]
+    Buffer slots;    // int32 [num_experts, max_tokens]
+    Operand act;     // [max_tokens * experts_per_token, expert_size]
+    Buffer out;      // f32 [max_tokens * experts_per_token, hidden]
+  };
+
+  // Allocates all of it. Fails as Device::Allocate does. `model` and `limits` are those of the
+  // pass.
+  static Result<Activations> Make(Device* device, const ForwardContext& model,
+                                  const ForwardLimits& limits);
+
+  Buffer x;             // f32 [max_tokens, hidden]: the residual stream
+  Operand h, q, attn;   // [max_tokens, ...]
+  Operand act;          // [max_tokens, intermediate]
+  Buffer qkv;           // f32 [max_tokens, the width of q, k and v]
+  Buffer branch;        // f32 [max_tokens, hidden]: results that a norm or a scale changes
+  Buffer own_kv;        // blocks [max_own_blocks] of one layer
+  Buffer partial;       // AttentionArgs::partial of some tiles
+  Buffer int8, scales;  // rows in int8 for the next product (QuantizeArgs)
+  Experts experts;
+  Operand output_h;  // [max_logit_rows, hidden]
+  Buffer outputs;    // f32 [max_logit_rows, the widest output]
+  Buffer on_host;    // the same on the host
+  Buffer largest;    // RowLargest [max_logit_rows]
+  Buffer largest_on_host;
+  int64_t bytes = 0;  // on the device
+
+ private:
+  Status Allocate(const ForwardContext& model, const ForwardLimits& limits);
+  Status AllocateExperts(const ModelConfig& config, int64_t tokens);
+  Status Add(size_t size, Buffer* buffer);
+  Status Add(int64_t rows, int64_t width, Operand* operand);
+
+  Device* device_ = nullptr;
+  DType dtype_ = DType::kBf16;
+};
+
+}  // namespace skein::cuda

@@ -1,0 +1,60 @@
+#include "cuda/executor/launcher.h"
+
+#include "cuda/kernels/launches.h"
+
+namespace skein::cuda {
+
+void Launcher::Run(const Launch& launch) {
+  recording_ != nullptr ? recording_->push_back(launch) : context_.device->Run(launch);
+}
+
+void Launcher::Norm(const float* weight, const int32_t* rows, int32_t num_rows, DType out_dtype,
+                    void* out, int64_t ldo) {
+  Run(RmsNormLaunch(out_dtype, {.x = memory_->x.as<float>(),
+                                .ldx = context_.model.weights->config.hidden_size,
+                                .rows = rows,
+                                .weight = weight,
+                                .num_rows = num_rows,
+                                .width = context_.model.weights->config.hidden_size,
+                                .eps = context_.model.weights->config.decoder.rms_norm_eps,
+                                .out = out,
+                                .ldo = ldo}));
+}
+
+void Launcher::Multiply(const Activations::Operand& in, const DeviceMatrix& w, GemmOutput output,
+                        GemmArgs args) {
+  args.a = in.buffer.as<void>();
+  args.lda = in.width * static_cast<int64_t>(SizeOf(dtype_)) / 4;
+  if (w.dtype == DType::kInt8 || w.dtype == DType::kBlocks) {
+    // Integers behind a row meet the zeros behind the weights' rows.
+    const int64_t width = PaddedWidth(in.filled, DType::kInt8);
+    const QuantizeArgs quantize = {.x = args.a,
+                                   .ldx = in.width,
+                                   .num_rows = args.m,
+                                   .width = static_cast<int32_t>(in.filled),
+                                   .out = memory_->int8.as<int8_t>(),
+                                   .ldo = width,
+                                   .scales = memory_->scales.as<float>()};
+    Run(w.dtype == DType::kInt8 ? QuantizeLaunch(dtype_, quantize)
+                                : QuantizeBlocksLaunch(dtype_, quantize));
+    args.a = memory_->int8.as<void>();
+    args.lda = width / 4;
+    args.a_scales = memory_->scales.as<float>();
+    args.w_scales = w.scales;
+    args.places = w.places;
+  }
+  args.w = w.panels;
+  args.words = w.words;
+  Run(GemmLaunch(w.dtype, output, dtype_, args));
+}
+
+KvPointers Launcher::KvOf(int32_t layer) const {
+  const KvLayout& kv = context_.model.kv_layout;
+  return {.pool = context_.kv + layer * kv.layer_bytes(),
+          .own = memory_->own_kv.as<uint8_t>(),
+          .num_pool_blocks = kv.num_blocks,
+          .block_bytes = static_cast<int64_t>(kv.block_bytes()),
+          .head_bytes = static_cast<int64_t>(kv.head_bytes())};
+}
+
+}  // namespace skein::cuda

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cuda/executor/activations.h"
+#include "cuda/executor/cuda_context.h"
+#include "cuda/kernels/args.h"
+
+namespace skein::cuda {
+
+// Gives a device the launches of one pass, or records them.
+class Launcher {
+ public:
+  // Both are borrowed.
+  Launcher(const CudaContext& context, Activations* memory)
+      : context_(context), dtype_(context.model.weights->dtype), memory_(memory) {}
+
+  // Launches go to `launches` instead, until it is null again.
+  void set_recording(std::vector<Launch>* launches) { recording_ = launches; }
+  void Run(const Launch& launch);
+
+  // The norm of rows of x.
+  void Norm(const float* weight, const int32_t* rows, int32_t num_rows, DType out_dtype, void* out,
+            int64_t ldo);
+  // out = in · w^T for `m` rows; in int8 and in blocks, the rows are rounded first.
+  void Multiply(const Activations::Operand& in, const DeviceMatrix& w, GemmOutput output,
+                GemmArgs args);
+  KvPointers KvOf(int32_t layer) const;
+
+ private:
+  const CudaContext& context_;
+  const DType dtype_;
+  Activations* const memory_;
+  std::vector<Launch>* recording_ = nullptr;
+};
+
+}  // namespace skein::cuda

@@ -1,0 +1,274 @@
+#include "cuda/executor/layer_operators.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "cuda/kernels/launches.h"
+
+namespace skein::cuda {
+namespace {
+
+float AttentionScale(const ModelConfig& config) {
+  const double scale = config.decoder.attention_scale;
+  return static_cast<float>(scale > 0 ? scale : 1.0 / std::sqrt(double(config.head_dim)));
+}
+
+}  // namespace
+
+bool LayerOperators::Has(int op) const {
+  switch (op) {
+    case kQkvNorm:
+      return config().decoder.qk_norm_spans_heads;
+    case kFork:
+      return integers_->num_forks() > 0;
+    case kAttnBranch:
+      return config().has_branches();
+    case kGateUp:
+    case kDown:
+      return !config().HasExperts(layer_);
+    case kMlpBranch:
+      return config().has_branches() && !config().HasExperts(layer_);
+    case kRoute:
+    case kChooseExperts:
+    case kListSlots:
+    case kExpertGateUp:
+    case kExpertDown:
+    case kSumExperts:
+      return config().HasExperts(layer_);
+    default:
+      return true;
+  }
+}
+
+void LayerOperators::Run(int op) {
+  if (op >= kRoute) return Experts(op);
+  op >= kMlpNorm ? Mlp(op) : Attention(op);
+}
+
+// x = x + attention(norm(x)).
+void LayerOperators::Attention(int op) {
+  const int32_t m = num_tokens_;
+  switch (op) {
+    case kAttnNorm:
+      return launcher_.Norm(layer().attn_norm, nullptr, m, dtype_, memory_->h.buffer.as<void>(),
+                            memory_->h.width);
+    case kQkv:
+      return launcher_.Multiply(memory_->h, layer().qkv, GemmOutput::kStore,
+                                {.bias = layer().qkv_bias,
+                                 .m = m,
+                                 .columns = layer().qkv.n,
+                                 .out = memory_->qkv.as<void>(),
+                                 .ldo = qkv_width()});
+    case kQkvNorm:
+      return NormHeads();
+    case kStoreHeads:
+      return StoreHeads();
+    case kFork:
+      return CopyForks();
+    case kAttention:
+      return Attend();
+    case kO:
+      return MultiplyToResidual(memory_->attn, layer().o, layer().o_bias);
+    case kAttnBranch:
+      return AddBranch(layer().post_attn_norm);
+    default:
+      SKEIN_CHECK(false);
+  }
+}
+
+// x = x + mlp(norm(x)).
+void LayerOperators::Mlp(int op) {
+  const int32_t m = num_tokens_;
+  switch (op) {
+    case kMlpNorm:
+      return launcher_.Norm(layer().mlp_norm, nullptr, m, dtype_, memory_->h.buffer.as<void>(),
+                            memory_->h.width);
+    case kGateUp:
+      return launcher_.Multiply(memory_->h, layer().gate_up, GemmOutput::kGated,
+                                {.bias = layer().gate_up_bias,
+                                 .m = m,
+                                 .columns = config().intermediate_size,
+                                 .up_panel = config().intermediate_padded() / kPanelCols,
+                                 .gate = *GateOf(config().activation),
+                                 .out = memory_->act.buffer.as<void>(),
+                                 .ldo = memory_->act.width});
+    case kDown:
+      return MultiplyToResidual(memory_->act, layer().down, layer().down_bias);
+    case kMlpBranch:
+      return AddBranch(layer().post_mlp_norm);
+    default:
+      SKEIN_CHECK(false);
+  }
+}
+
+// The same behind kMlpNorm, where the MLP is a mixture of experts.
+void LayerOperators::Experts(int op) {
+  const ModelConfig& c = config();
+  const Activations::Experts& experts = memory_->experts;
+  const int32_t m = num_tokens_, num_slots = m * c.experts_per_token;
+  const auto grouped = [&](GemmOutput output, const Operand& in, const DeviceMatrix& w,
+                           int32_t slots_per_row, GemmArgs args) {
+    args.a = in.buffer.as<void>();
+    args.lda = in.width * static_cast<int64_t>(SizeOf(dtype_)) / 4;
+    args.w = w.panels;
+    args.m = m;
+    args.words = w.words;
+    const int64_t panels = (w.n + kPanelCols - 1) / kPanelCols;
+    args.groups = {.counts = experts.counts.as<int32_t>(),
+                   .slots = experts.slots.as<int32_t>(),
+                   .capacity = limits_.max_tokens,
+                   .slots_per_row = slots_per_row,
+                   .num_groups = c.num_experts,
+                   .weight_words = panels * kPanelCols * w.words};
+    launcher_.Run(GroupedGemmLaunch(w.dtype, output, num_slots, args));
+  };
+  switch (op) {
+    case kRoute:
+      return launcher_.Multiply(memory_->h, layer().router, GemmOutput::kStore,
+                                {.m = m,
+                                 .columns = c.num_experts,
+                                 .out = experts.logits.as<void>(),
+                                 .ldo = c.num_experts});
+    case kChooseExperts:
+      return launcher_.Run(ChooseExpertsLaunch({.logits = experts.logits.as<float>(),
+                                                .num_tokens = m,
+                                                .num_experts = c.num_experts,
+                                                .per_token = c.experts_per_token,
+                                                .norm_weights = c.norm_expert_weights,
+                                                .experts = experts.chosen.as<int32_t>(),
+                                                .weights = experts.weights.as<float>()}));
+    case kListSlots:
+      return launcher_.Run(ListSlotsLaunch({.experts = experts.chosen.as<int32_t>(),
+                                            .num_slots = num_slots,
+                                            .num_experts = c.num_experts,
+                                            .counts = experts.counts.as<int32_t>(),
+                                            .slots = experts.slots.as<int32_t>(),
+                                            .capacity = limits_.max_tokens}));
+    case kExpertGateUp:
+      return grouped(GemmOutput::kGated, memory_->h, layer().expert_gate_up, c.experts_per_token,
+                     {.columns = c.expert_size,
+                      .up_panel = c.expert_padded() / kPanelCols,
+                      .gate = *GateOf(c.activation),
+                      .out = experts.act.buffer.as<void>(),
+                      .ldo = experts.act.width});
+    case kExpertDown:
+      return grouped(
+          GemmOutput::kStore, experts.act, layer().expert_down, 1,
+          {.columns = c.hidden_size, .out = experts.out.as<void>(), .ldo = c.hidden_size});
+    case kSumExperts:
+      return launcher_.Run(SumExpertsLaunch({.out = experts.out.as<float>(),
+                                             .weights = experts.weights.as<float>(),
+                                             .num_tokens = m,
+                                             .per_token = c.experts_per_token,
+                                             .width = c.hidden_size,
+                                             .x = memory_->x.as<float>()}));
+    default:
+      SKEIN_CHECK(false);
+  }
+}
+
+void LayerOperators::MultiplyToResidual(const Operand& in, const DeviceMatrix& w,
+                                        const float* bias) {
+  const bool branches = config().has_branches();
+  const int32_t hidden = config().hidden_size;
+  launcher_.Multiply(in, w, branches ? GemmOutput::kStore : GemmOutput::kAdd,
+                     {.bias = bias,
+                      .m = num_tokens_,
+                      .columns = hidden,
+                      .out = (branches ? memory_->branch : memory_->x).as<void>(),
+                      .ldo = hidden});
+}
+
+void LayerOperators::AddBranch(const float* norm) {
+  launcher_.Run(BranchLaunch({.branch = memory_->branch.as<float>(),
+                              .weight = norm,
+                              .eps = config().decoder.rms_norm_eps,
+                              .scale = config().decoder.residual_scale,
+                              .num_rows = num_tokens_,
+                              .width = config().hidden_size,
+                              .x = memory_->x.as<float>()}));
+}
+
+// The norms of q and of k over all of their heads.
+void LayerOperators::NormHeads() {
+  const auto norm = [&](const float* weight, int64_t first, int64_t width) {
+    float* const x = memory_->qkv.as<float>() + first;
+    launcher_.Run(RmsNormLaunch(DType::kF32, {.x = x,
+                                              .ldx = qkv_width(),
+                                              .weight = weight,
+                                              .num_rows = num_tokens_,
+                                              .width = static_cast<int32_t>(width),
+                                              .eps = config().decoder.rms_norm_eps,
+                                              .out = x,
+                                              .ldo = qkv_width()}));
+  };
+  norm(layer().q_norm, 0, q_width());
+  norm(layer().k_norm, q_width(), (qkv_width() - q_width()) / 2);
+}
+
+void LayerOperators::StoreHeads() {
+  const ModelConfig& c = config();
+  const bool rotates = c.Rotates(layer_), of_head = !c.decoder.qk_norm_spans_heads;
+  const DeviceRope& rope = c.IsLocal(layer_) ? *context_.local_rope : *context_.rope;
+  launcher_.Run(StoreHeadsLaunch(dtype_, {.qkv = memory_->qkv.as<float>(),
+                                          .q_norm = of_head ? layer().q_norm : nullptr,
+                                          .k_norm = of_head ? layer().k_norm : nullptr,
+                                          .eps = c.decoder.rms_norm_eps,
+                                          .cos = rotates ? rope.cos() : nullptr,
+                                          .sin = rotates ? rope.sin() : nullptr,
+                                          .positions = integers_->positions(),
+                                          .blocks = integers_->blocks(),
+                                          .num_tokens = num_tokens_,
+                                          .num_heads = c.num_heads,
+                                          .num_kv_heads = c.num_kv_heads,
+                                          .head_dim = c.head_dim,
+                                          .rotary_dim = RotaryDim(c.rope, c.head_dim),
+                                          .q = memory_->q.buffer.as<void>(),
+                                          .ldq = memory_->q.width,
+                                          .kv = launcher_.KvOf(layer_)}));
+}
+
+void LayerOperators::CopyForks() {
+  if (integers_->num_forks() == 0) return;
+  const KvLayout& kv = context_.model.kv_layout;
+  launcher_.Run(CopySlotsLaunch(dtype_, {.copies = integers_->forks(),
+                                         .num_copies = integers_->num_forks(),
+                                         .num_kv_heads = kv.num_kv_heads,
+                                         .head_dim_padded = kv.head_dim_padded(),
+                                         .kv = launcher_.KvOf(layer_)}));
+}
+
+void LayerOperators::Attend() {
+  const ModelConfig& c = config();
+  AttentionArgs args = {.tables = integers_->tables(),
+                        .num_tiles = integers_->num_tiles(),
+                        .num_segments = integers_->num_segments(),
+                        .keys_before = c.IsLocal(layer_) ? c.local.before : -1,
+                        .num_heads = c.num_heads,
+                        .num_kv_heads = c.num_kv_heads,
+                        .head_dim = c.head_dim,
+                        .head_dim_padded = context_.model.kv_layout.head_dim_padded(),
+                        .scale = AttentionScale(c),
+                        .q = memory_->q.buffer.as<void>(),
+                        .ldq = memory_->q.width,
+                        .out = memory_->attn.buffer.as<void>(),
+                        .ldo = memory_->attn.width,
+                        .partial = memory_->partial.as<float>(),
+                        .kv = launcher_.KvOf(layer_)};
+  int32_t most = args.num_tiles;
+  if (args.num_segments > 1) {
+    args.num_tiles = 1;
+    const auto fit = static_cast<int64_t>(memory_->partial.bytes()) / PartialBytes(args);
+    SKEIN_CHECK(fit >= 1);
+    most = static_cast<int32_t>(std::min<int64_t>(most, fit));
+  }
+  for (int32_t first = 0; first < integers_->num_tiles(); first += most) {
+    args.tiles = integers_->tiles() + first;
+    args.num_tiles = std::min(most, integers_->num_tiles() - first);
+    launcher_.Run(AttentionLaunch(dtype_, args));
+    if (args.num_segments > 1) launcher_.Run(MergeSegmentsLaunch(dtype_, args));
+  }
+}
+
+}  // namespace skein::cuda

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+
+#include "base/result.h"
+#include "cuda/device/device.h"
+
+namespace skein::cuda {
+
+// The graphs of one pass: all launches of a decode step, recorded once for each shape, so that a
+// step costs the host one call. The device outlives them.
+class PassGraphs {
+ public:
+  // The numbers that the launches depend on, apart from the integers that they read.
+  struct Shape {
+    int32_t num_tokens = 0;
+    int32_t num_segments = 0;
+    const void* integers = nullptr;  // the address of these
+    auto operator<=>(const Shape&) const = default;
+  };
+
+  explicit PassGraphs(Device* device) : device_(device) {}
+  ~PassGraphs();
+  PassGraphs(const PassGraphs&) = delete;
+  PassGraphs& operator=(const PassGraphs&) = delete;
+
+  std::optional<int32_t> Find(const Shape& shape) const;
+  // Makes the graph of a shape. Graphs with other integers' addresses are freed. Fails as
+  // Device::MakeGraph does.
+  Result<int32_t> Add(const Shape& shape, std::span<const Launch> launches);
+
+ private:
+  Device* const device_;
+  std::map<Shape, int32_t> graphs_;
+};
+
+}  // namespace skein::cuda

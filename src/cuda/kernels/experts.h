@@ -1,0 +1,136 @@
+#pragma once
+
+// A mixture of experts: which experts each token goes through, the tokens of each expert, and the
+// sum of their results (docs/numerics.md, "Experts"). The products between are grouped (gemm.h).
+
+#include <cstdint>
+
+#include "cuda/kernels/args.h"
+#include "cuda/kernels/dialect.h"
+#include "cuda/kernels/math.h"
+#include "cuda/kernels/rows.h"
+
+namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
+
+inline constexpr int kExpertThreads = 128;
+inline constexpr int kExpertWarps = kExpertThreads / 32;
+
+// An integer in the order of the logits: equal for both zeros, lowest for a NaN.
+__device__ __forceinline__ uint32_t OrderOf(float logit) {
+  if (logit != logit) return 0;
+  const uint32_t bits = __float_as_uint(logit + 0.0f);
+  return (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
+}
+
+// A token's expert as far as a warp has compared them. None: expert < 0.
+struct BestExpert {
+  __device__ __forceinline__ void Take(uint32_t other_order, int other) {
+    const bool better = other_order > order || (other_order == order && other < expert);
+    if (other < 0 || (expert >= 0 && !better)) return;
+    order = other_order;
+    expert = other;
+  }
+
+  uint32_t order = 0;
+  int expert = -1;
+};
+
+// The experts with the largest logits, of equal ones the lowest. Lane i gets the i-th, the first
+// ones to the left. Lanes from per_token on get -1.
+__device__ __forceinline__ int LargestExperts(const ChooseExpertsArgs& a, const float* logits,
+                                              int lane) {
+  uint32_t chosen = 0;  // bit j: expert lane + 32 j
+  int mine = -1;
+  for (int i = 0; i < a.per_token; ++i) {
+    BestExpert best;
+    for (int j = 0; lane + 32 * j < a.num_experts; ++j) {
+      if ((chosen >> j & 1u) == 0) best.Take(OrderOf(logits[lane + 32 * j]), lane + 32 * j);
+    }
+    for (int distance = 16; distance > 0; distance /= 2) {
+      const uint32_t order = __shfl_xor_sync(kAllLanes, best.order, distance);
+      best.Take(order, __shfl_xor_sync(kAllLanes, best.expert, distance));
+    }
+    if (best.expert % 32 == lane) chosen |= 1u << (best.expert / 32);
+    if (i == lane) mine = best.expert;
+  }
+  return mine;
+}
+
+// The same by ascending number.
+__device__ __forceinline__ int SortExperts(int mine, int per_token, int lane) {
+  int rank = 0;
+  for (int i = 0; i < per_token; ++i) rank += __shfl_sync(kAllLanes, mine, i) < mine ? 1 : 0;
+  int sorted = -1;
+  for (int i = 0; i < per_token; ++i) {
+    const int rank_of = __shfl_sync(kAllLanes, rank, i);
+    const int expert = __shfl_sync(kAllLanes, mine, i);
+    if (rank_of == lane) sorted = expert;
+  }
+  return sorted;
+}
+
+// A warp for each token. `F`: the type of the logits.
+template <typename F>
+__global__ void ChooseExpertsKernel(ChooseExpertsArgs a) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t token =
+      static_cast<int64_t>(blockIdx.x) * kExpertWarps + static_cast<int>(threadIdx.x) / 32;
+  if (token >= a.num_tokens) return;
+  const F* logits = a.logits + token * a.num_experts;
+  const int largest = LargestExperts(a, logits, lane);
+  const float shift = logits[__shfl_sync(kAllLanes, largest, 0)];
+  const int expert = SortExperts(largest, a.per_token, lane);
+  const float mine = expert < 0 ? 0.0f : Exp(logits[expert] - shift);
+  float sum = 0.0f;
+  if (a.norm_weights) {
+    for (int i = 0; i < a.per_token; ++i) sum = sum + __shfl_sync(kAllLanes, mine, i);
+  } else {
+    for (int first = 0; first < a.num_experts; first += 32) {
+      const int end = a.num_experts - first < 32 ? a.num_experts - first : 32;
+      const float of_lane = lane < end ? Exp(logits[first + lane] - shift) : 0.0f;
+      for (int i = 0; i < end; ++i) sum = sum + __shfl_sync(kAllLanes, of_lane, i);
+    }
+  }
+  if (expert < 0) return;
+  a.experts[token * a.per_token + lane] = expert;
+  a.weights[token * a.per_token + lane] = mine / sum;
+}
+
+// A warp for each expert. `Slot`: the type of slots.
+template <typename Slot>
+__global__ void ListSlotsKernel(ListSlotsArgs a) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t expert =
+      static_cast<int64_t>(blockIdx.x) * kExpertWarps + static_cast<int>(threadIdx.x) / 32;
+  if (expert >= a.num_experts) return;
+  Slot* slots = a.slots + expert * a.capacity;
+  int count = 0;
+  for (int first = 0; first < a.num_slots; first += 32) {
+    const int slot = first + lane;
+    const int listed = slot < a.num_slots && a.experts[slot] == expert ? 1 : 0;
+    int place = listed;  // the sum of this lane and those before it
+    for (int distance = 1; distance < 32; distance *= 2) {
+      const int before = __shfl_sync(kAllLanes, place, lane - distance);
+      if (lane >= distance) place += before;
+    }
+    if (listed != 0) slots[count + place - 1] = slot;
+    count += __shfl_sync(kAllLanes, place, 31);
+  }
+  if (lane == 0) a.counts[expert] = count;
+}
+
+// Grid: tokens.
+template <typename X>
+__global__ void SumExpertsKernel(SumExpertsArgs a) {
+  const int64_t token = blockIdx.x;
+  for (int i = static_cast<int>(threadIdx.x); i < a.width; i += kRowThreads) {
+    X x = a.x[token * a.width + i];
+    for (int slot = 0; slot < a.per_token; ++slot) {
+      const int64_t at = token * a.per_token + slot;
+      x = x + a.weights[at] * a.out[at * a.width + i];
+    }
+    a.x[token * a.width + i] = x;
+  }
+}
+
+}  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE

@@ -1,0 +1,293 @@
+#pragma once
+
+// Products with matrices that stay in blocks of 4 to 8 bits (docs/numerics.md, "Blocks: weights of
+// 4 to 8 bits"). A block of 32 elements is one product of the tensor cores: its integer sum is
+// exact, and joins the f32 sum of the output by its scales. Every output is one such chain over its
+// blocks, whatever the tile.
+
+#include <cstdint>
+
+#include "base/block_format.h"
+#include "cuda/kernels/args.h"
+#include "cuda/kernels/dialect.h"
+#include "cuda/kernels/gemm.h"
+#include "cuda/kernels/math.h"
+#include "cuda/kernels/products.h"
+#include "cuda/kernels/rows.h"
+
+namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
+
+inline constexpr int kBlockWords = kBlockTerms / 4;  // of a row in int8
+static_assert(kBlockWords == kMmaWords);
+inline constexpr int kBlocksOfSuper = kSuperElements / kBlockTerms;
+
+// Tiles of 16 rows in one warp: of few rows, and of many; a gated product has twice the sums.
+template <GemmOutput kOutput>
+inline constexpr int kManyBlockTiles = kOutput == GemmOutput::kGated ? 2 : 4;
+
+// Rounds each block of 32 elements to int8 with a scale of its own. 16 lanes for each block.
+template <typename T>
+__global__ void QuantizeBlocksKernel(QuantizeArgs a) {
+  const int blocks = a.width / kBlockTerms;
+  const RowOfThread at(static_cast<int64_t>(a.num_rows) * blocks);
+  const int64_t row = at.exists ? at.row / blocks : 0, block = at.exists ? at.row % blocks : 0;
+  const T* x = static_cast<const T*>(a.x) + row * a.ldx + block * kBlockTerms;
+  const float low = Widen(x[at.lane]), high = Widen(x[at.lane + kRowLanes]);
+  const float largest = MaxOfRowLanes(LargerMagnitude(LargerMagnitude(0.0f, low), high));
+  const RowScale scale(largest);
+  const int8_t low_q = scale.Quantize(low), high_q = scale.Quantize(high);
+  int sum = low_q + high_q;
+  for (int distance = kRowLanes / 2; distance > 0; distance /= 2) {
+    sum += __shfl_xor_sync(kAllLanes, sum, distance);
+  }
+  if (!at.exists) return;
+  int8_t* out = a.out + row * a.ldo + block * kBlockTerms;
+  out[at.lane] = low_q;
+  out[at.lane + kRowLanes] = high_q;
+  if (at.lane != 0) return;
+  a.scales[2 * at.row] = scale.scale;
+  a.scales[2 * at.row + 1] = scale.scale * static_cast<float>(sum);
+}
+
+// An f16. The conversion is exact.
+__device__ __forceinline__ float WidenHalf(uint32_t bits) {
+  const uint32_t sign = (bits & 0x8000u) << 16, exponent = bits >> 10 & 0x1fu;
+  const uint32_t mantissa = bits & 0x3ffu;
+  if (exponent == 0x1f) return __uint_as_float(sign | 0x7f800000u | mantissa << 13);
+  if (exponent != 0) {
+    return __uint_as_float(sign | (exponent + 112) << 23 | mantissa << 13);
+  }
+  return __uint_as_float(sign | __float_as_uint(static_cast<float>(mantissa) * 0x1p-24f));
+}
+
+// Four values of 0 to 15, a byte each, by the codebook.
+__device__ __forceinline__ uint32_t LookUp(uint32_t u) {
+  constexpr uint32_t kCodebook[4] = {
+      // kBlockCodebook, four to a word
+      uint32_t{uint8_t(-127)} | uint32_t{uint8_t(-104)} << 8 | uint32_t{uint8_t(-83)} << 16 |
+          uint32_t{uint8_t(-65)} << 24,
+      uint32_t{uint8_t(-49)} | uint32_t{uint8_t(-35)} << 8 | uint32_t{uint8_t(-22)} << 16 |
+          uint32_t{uint8_t(-10)} << 24,
+      uint32_t{1} | uint32_t{13} << 8 | uint32_t{25} << 16 | uint32_t{38} << 24,
+      uint32_t{53} | uint32_t{69} << 8 | uint32_t{89} << 16 | uint32_t{113} << 24};
+  uint32_t values = 0;
+#pragma unroll
+  for (int shift = 0; shift < 32; shift += 8) {
+    const uint32_t i = u >> shift & 15u;
+    const uint32_t low = i < 4 ? kCodebook[0] : kCodebook[1];
+    const uint32_t high = i < 12 ? kCodebook[2] : kCodebook[3];
+    const uint32_t word = i < 8 ? low : high;
+    values |= (word >> (8 * (i & 3u)) & 0xffu) << shift;
+  }
+  return values;
+}
+
+// The bytes of a block's values, of all columns.
+__device__ __forceinline__ int ValueBytes(const PanelPlace& panel) {
+  return panel.bits * kBlockTerms * kPanelColumns / 8;
+}
+
+// Elements [4 quad, 4 quad + 4) of column `column` of a block, a signed byte each. The places of
+// bits are those of kernels/block_panel.cc.
+__device__ __forceinline__ uint32_t BlockWord(const uint8_t* block, const PanelPlace& panel,
+                                              int quad, int column) {
+  const uint32_t* words = reinterpret_cast<const uint32_t*>(block) + column;
+  constexpr int kLowWords = 4 * kPanelColumns;
+  if (panel.bits == 8) return words[quad * kPanelColumns] ^ 0x80808080u;
+  uint32_t u = words[quad / 2 * kPanelColumns] >> (quad % 2 * 4) & 0x0f0f0f0fu;
+  if (panel.codebook) return LookUp(u);
+  if (panel.bits == 5) u |= (words[kLowWords] >> quad & 0x01010101u) << 4;
+  if (panel.bits == 6) {
+    const uint32_t high = words[kLowWords + quad / 4 * kPanelColumns];
+    u |= (high >> (quad % 4 * 2) & 0x03030303u) << 4;
+  }
+  // Byte by byte, without a borrow from the next.
+  return ((u | 0x80808080u) - panel.zero * 0x01010101u) ^ 0x80808080u;
+}
+
+// The scales of a column in one block.
+struct ColumnScales {
+  ColumnScales() = default;
+  __device__ __forceinline__ ColumnScales(const uint8_t* scales, const PanelPlace& panel, int block,
+                                          int column) {
+    const auto half = [column](const uint8_t* from) {
+      return WidenHalf(reinterpret_cast<const uint16_t*>(from)[column]);
+    };
+    const auto byte = [column](const uint8_t* from) { return static_cast<float>(from[column]); };
+    const auto signed_byte = [column](const uint8_t* from) {
+      return static_cast<float>(static_cast<int8_t>(from[column]));
+    };
+    constexpr int kHalves = 2 * kPanelColumns;  // bytes of an f16 of each column
+    minimum = 0.0f;
+    if (panel.kind == BlockScales::kHalf || panel.kind == BlockScales::kHalfMinimum) {
+      const bool has_minimum = panel.kind == BlockScales::kHalfMinimum;
+      const uint8_t* unit = scales + static_cast<int64_t>(block) * kHalves * (has_minimum ? 2 : 1);
+      low = high = half(unit);
+      if (has_minimum) minimum = half(unit + kHalves);
+      return;
+    }
+    if (panel.kind == BlockScales::kHalfZero) {
+      const uint8_t* unit = scales + static_cast<int64_t>(block) * (kHalves + kPanelColumns);
+      low = high = half(unit);
+      minimum = (0.0f - low) * byte(unit + kHalves);
+      return;
+    }
+    const int head = panel.kind == BlockScales::kSuperMinimum ? 2 * kHalves : kHalves;
+    const int row = panel.kind == BlockScales::kSuper ? kPanelColumns : 2 * kPanelColumns;
+    const uint8_t* unit =
+        scales + static_cast<int64_t>(block / kBlocksOfSuper) * (head + kBlocksOfSuper * row);
+    const uint8_t* small = unit + head + block % kBlocksOfSuper * row;
+    const float d = half(unit);
+    if (panel.kind == BlockScales::kSuperMinimum) {
+      low = high = d * byte(small);
+      minimum = (0.0f - half(unit + kHalves)) * byte(small + kPanelColumns);
+      return;
+    }
+    low = high = d * signed_byte(small);
+    if (panel.kind == BlockScales::kSuperHalves) high = d * signed_byte(small + kPanelColumns);
+  }
+
+  float low, high;  // of 16 elements each
+  float minimum;
+};
+
+__device__ __forceinline__ bool HasMinimum(const PanelPlace& panel) {
+  return panel.kind == BlockScales::kHalfMinimum || panel.kind == BlockScales::kHalfZero ||
+         panel.kind == BlockScales::kSuperMinimum;
+}
+
+// A warp's view of one panel of w: a lane multiplies with columns group and group + 8, and has the
+// sums of columns 2 quad, 2 quad + 1, and those plus 8.
+struct BlockPanelOfWarp {
+  __device__ __forceinline__ BlockPanelOfWarp(const GemmArgs& args, int index)
+      : panel(args.places[index]),
+        values(static_cast<const uint8_t*>(args.w) + panel.values),
+        scales(static_cast<const uint8_t*>(args.w) + panel.scales) {}
+
+  __device__ __forceinline__ void Load(int block, const Lane& lane) {
+    const uint8_t* at = values + static_cast<int64_t>(block) * ValueBytes(panel);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int column = lane.group + 8 * half;
+      words[half][0] = BlockWord(at, panel, lane.quad, column);
+      words[half][1] = BlockWord(at, panel, lane.quad + 4, column);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        of_sums[half][i] = ColumnScales(scales, panel, block, 8 * half + 2 * lane.quad + i);
+      }
+    }
+  }
+
+  PanelPlace panel;
+  const uint8_t* values;
+  const uint8_t* scales;
+  uint32_t words[2][2];
+  ColumnScales of_sums[2][2];
+};
+
+// The rows of a warp's tile of 16, at one block.
+struct BlockRowsOfWarp {
+  __device__ __forceinline__ BlockRowsOfWarp(const GemmArgs& args, int64_t first, int block,
+                                             const Lane& lane) {
+    const auto* a = static_cast<const uint32_t*>(args.a);
+    const int64_t blocks = args.words / kBlockWords;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int64_t row = first + lane.group + 8 * i;
+      const bool exists = row < args.m;
+      const uint32_t* of_row = a + row * args.lda + block * kBlockWords;
+      words[i] = exists ? of_row[lane.quad] : 0u;
+      words[2 + i] = exists ? of_row[lane.quad + 4] : 0u;
+      const float* of_block = args.a_scales + 2 * (row * blocks + block);
+      scale[i] = exists ? of_block[0] : 0.0f;
+      scaled_sum[i] = exists ? of_block[1] : 0.0f;
+    }
+  }
+
+  uint32_t words[4];
+  float scale[2], scaled_sum[2];
+};
+
+// Adds one block to the sums of 16 rows and 16 columns.
+__device__ __forceinline__ void AddBlock(const BlockRowsOfWarp& rows,
+                                         const BlockPanelOfWarp& columns, float (&sums)[2][4]) {
+  const bool halves = columns.panel.kind == BlockScales::kSuperHalves;
+  const bool has_minimum = HasMinimum(columns.panel);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    int32_t low[4] = {}, high[4] = {};
+    if (halves) {
+      MmaInt8(low, rows.words, {columns.words[half][0], 0u});
+      MmaInt8(high, rows.words, {0u, columns.words[half][1]});
+    } else {
+      MmaInt8(low, rows.words, columns.words[half]);
+    }
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      const ColumnScales& scales = columns.of_sums[half][c % 2];
+      float& sum = sums[half][c];
+      sum = fmaf(static_cast<float>(low[c]), rows.scale[c / 2] * scales.low, sum);
+      if (halves) sum = fmaf(static_cast<float>(high[c]), rows.scale[c / 2] * scales.high, sum);
+      if (has_minimum) sum = fmaf(rows.scaled_sum[c / 2], scales.minimum, sum);
+    }
+  }
+}
+
+// Grid: panels of the output, 16 kTiles rows. A block is one warp.
+template <int kTiles, GemmOutput kOutput, typename Out>
+__global__ void __launch_bounds__(32, 1) BlocksGemmKernel(GemmArgs args) {
+  constexpr bool kGated = kOutput == GemmOutput::kGated;
+  const Lane lane;
+  const BlockRows<false> rows(args);
+  const int output_panel = static_cast<int>(blockIdx.x);
+  const int of_w = args.panels != nullptr ? args.panels[output_panel] : output_panel;
+  const int64_t first = static_cast<int64_t>(blockIdx.y) * 16 * kTiles;
+  BlockPanelOfWarp gate(args, of_w);
+  BlockPanelOfWarp up(args, of_w + (kGated ? args.up_panel : 0));
+  float sums[kTiles][2][4] = {}, up_sums[kTiles][2][4] = {};
+  const int num_blocks = args.words / kBlockWords;
+#pragma unroll 1
+  for (int block = 0; block < num_blocks; ++block) {
+    gate.Load(block, lane);
+    if constexpr (kGated) up.Load(block, lane);
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      const BlockRowsOfWarp of_tile(args, first + 16 * tile, block, lane);
+      AddBlock(of_tile, gate, sums[tile]);
+      if constexpr (kGated) AddBlock(of_tile, up, up_sums[tile]);
+    }
+  }
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+    for (int c = 0; c < 8; ++c) {
+      const int half = c / 4, at = half * 8 + lane.quad * 2 + c % 2;
+      WriteOutput<kOutput, Out>(args, rows, first + 16 * tile + lane.group + c % 4 / 2 * 8,
+                                output_panel * kPanelColumns + at, of_w * kPanelColumns + at,
+                                sums[tile][half][c % 4], up_sums[tile][half][c % 4]);
+    }
+  }
+}
+
+// Grid: tokens. The table's rows are those of a PackedWeight of blocks. X: of the residual stream.
+template <typename X>
+__global__ void EmbedBlocksKernel(EmbedArgs a) {
+  const int64_t row = blockIdx.x;
+  const int token = a.tokens[row], column = token % kPanelColumns;
+  const PanelPlace panel = a.places[token / kPanelColumns];
+  const auto* table = static_cast<const uint8_t*>(a.table);
+  for (int i = static_cast<int>(threadIdx.x); i < a.hidden; i += kRowThreads) {
+    const int block = i / kBlockTerms, in_block = i % kBlockTerms;
+    const ColumnScales scales(table + panel.scales, panel, block, column);
+    const uint32_t word =
+        BlockWord(table + panel.values + static_cast<int64_t>(block) * ValueBytes(panel), panel,
+                  in_block / 4, column);
+    const auto element = static_cast<float>(static_cast<int8_t>(word >> (in_block % 4 * 8)));
+    float value = (in_block < kBlockTerms / 2 ? scales.low : scales.high) * element;
+    if (HasMinimum(panel)) value = value + scales.minimum;
+    X x = a.scale == 1.0f ? value : value * a.scale;
+    a.x[row * a.hidden + i] = x;
+  }
+}
+
+}  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE
