@@ -6,9 +6,7 @@
 #include "io/gguf_file.h"
 
 namespace skein::fuzz {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 // Every tensor of an accepted header lies in the file and can be read.
 void FuzzGguf(Bytes data) {

@@ -3,9 +3,7 @@
 #include "server/http/head_check.h"
 
 namespace skein::fuzz {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 // Every beginning of a head that is accepted may become a head, and a further field without a
 // meaning for the message's length changes nothing.

@@ -5,9 +5,7 @@
 #include "io/lora_adapter.h"
 
 namespace skein::fuzz {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 // adapter_config.json, the mark, adapter_model.safetensors: each change of an accepted adapter has
 // its whole matrices and can be added to a weight.

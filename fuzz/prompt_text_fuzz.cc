@@ -8,9 +8,7 @@
 #include "tokenizers.h"
 
 namespace skein::fuzz {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 // One byte chooses a tokenizer; the rest is a user's text, of which no part becomes a special
 // token, wherever it stands in a prompt.

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "apps/commands.h"
+#include "apps/host/closest_name.h"
 #include "apps/host/help.h"
 #include "apps/host/options_page.h"
-#include "base/closest_name.h"
 
 namespace skein {
 

@@ -136,13 +136,12 @@ double StepProfiler::MedianUs(std::span<const ProfileRow> rows, int runs) {
 
 CostProfileLimits ProfileLimitsOf(const SchedulerConfig& config) {
   const bool whole = config.policies.retention != Retention::kAll;
-  return {
-      .max_step_tokens = std::max({config.max_num_batched_tokens, config.max_whole_prompt_len,
-                                   whole ? config.max_model_len : 0}),
-      .max_model_len = config.max_model_len,
-      .cached = config.max_whole_prompt_len == 0,
-      .max_rows = config.kv_storage == KvStorage::kContiguous ? 1 : 2,
-      .time_us = config.policies.order == Order::kAuto ? kShortProfileUs : kProfileUs};
+  return {.max_step_tokens = std::max({config.max_num_batched_tokens, config.max_whole_prompt_len,
+                                       whole ? config.max_model_len : 0}),
+          .max_model_len = config.max_model_len,
+          .cached = config.max_whole_prompt_len == 0,
+          .max_rows = config.kv_storage == KvStorage::kContiguous ? 1 : 2,
+          .time_us = config.policies.order == Order::kAuto ? kShortProfileUs : kProfileUs};
 }
 
 std::vector<CostSample> ProfileCosts(StepProfiler& profiler, const Clock& clock,

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "apps/host/choice.h"
+#include "apps/host/closest_name.h"
 #include "apps/host/help.h"
-#include "base/closest_name.h"
 #include "sched/decode_set/stop_constants.h"
 #include "skein/presets.h"
 

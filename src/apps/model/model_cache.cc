@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/host/closest_name.h"
 #include "apps/model/gguf_convert.h"
 #include "apps/read_file.h"
-#include "base/closest_name.h"
 #include "io/model_dir.h"
 #include "io/safetensors_writer.h"
 

@@ -1,4 +1,4 @@
-#include "base/closest_name.h"
+#include "apps/host/closest_name.h"
 
 #include <algorithm>
 #include <vector>
