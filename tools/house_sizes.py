@@ -171,11 +171,10 @@ def readers_part():
              "beside nothing but the glossary.", "", "| revision | seed | comments | failed, by reader | mended since |", "|---|---:|---:|---|---:|"]
     for read in samples:
         by_reader = ", ".join(map(str, read["failed_by_reader"]))
-        mended = sum(1 for one in read["failed"] if one["now"])
-        lines.append(f"| {read['revision']} | {read['seed']} | {read['count']} | {by_reader} | {mended} of {len(read['failed'])} |")
+        lines.append(f"| {read['revision']} | {read['seed']} | {read['count']} | {by_reader} | {read['mended']} of {read['failed']} |")
     last = samples[-1]
     return [*lines, "", f"The comments of the sample at {last['revision']} that failed:", "", "| file | before | now |", "|---|---|---|",
-            *(f"| {one['file']} | {one['before']} | {one['now'] or 'as before'} |" for one in last["failed"]), ""]
+            *(f"| {one['file']} | {one['before']} | {one['now']} |" for one in last["comments"]), ""]
 
 
 def self_check():

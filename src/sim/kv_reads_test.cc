@@ -141,8 +141,8 @@ StepCost ArithmeticCost(KvReading reading) {
   return StepCost::Make(device, shape, {}, reading).value();
 }
 
-// A product has 4 rows, the queries of a row that share a KV head, or 16, those of all rows that
-// share the keys.
+// A matrix product has 4 rows, which are the queries of one sequence that share a KV head. If all
+// sequences share the keys, a product has 16 rows: the queries of all of them.
 TEST(KvReads, QueriesOfAKvHeadAreMultipliedTogether) {
   const double flops = 4.0 * 4 * (100 * kBlockTokens) * (8 * 128);
   const double alone_us = flops / (1e6 * 0.2), together_us = flops / (1e6 * 0.4);

@@ -13,7 +13,7 @@ namespace skein {
 
 // An executor that computes nothing, but takes on a virtual clock the time that a device would
 // take. Every drawn token depends only on the sequence and the position, and does not end the
-// output. Values that are read are zeros.
+// output. The answers to reads, such as probabilities and embeddings, are zeros.
 class SimExecutor final : public Executor {
  public:
   static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();

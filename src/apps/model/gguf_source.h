@@ -12,8 +12,9 @@
 
 namespace skein {
 
-// One weight of a model in a GGUF file, as HuggingFace has it: without the offset of norms, with
-// the heads of linear layers in their own order, and with A_log in place of the rates of decay.
+// One weight of a model in a GGUF file, converted back to HuggingFace's form: the 1 that GGUF adds
+// to norms is subtracted, the heads of linear-attention layers are in HuggingFace's order, and
+// decays are stored as A_log, not as rates.
 class GgufSource {
  public:
   // kInvalidArgument names the tensor if the file lacks it, or if it has another shape.

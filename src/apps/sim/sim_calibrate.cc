@@ -92,7 +92,8 @@ void FitProducts(const Times& times, const SimModelShape& shape, double peak,
                  DeviceDescription* device) {
   const auto parameters = static_cast<double>(shape.num_layer_parameters());
   const double output = static_cast<double>(shape.vocab_size) * shape.hidden_size;
-  double output_us = 0;  // time of one row's output matrix, computed like another layer
+  // The time of the output matrix for one row, estimated as if the matrix were one more layer.
+  double output_us = 0;
   for (size_t i = 0; i < times.tokens.size(); ++i) {
     const double n = times.tokens[i];
     const double attention_us = 4 * PairsOf(n, 0) * shape.q_width * shape.num_layers /

@@ -93,14 +93,14 @@ struct StepBlocks {
     }
   }
 
-  // Word `word` of K for key 8 tile + column of the step.
+  // The 32-bit word number `word` of K, for the key with index `8 * tile + column` in the step.
   __device__ __forceinline__ uint32_t K(int tile, int word, int column) const {
     const int in_block = tile % (kKvBlockTokens / 8);
     return blocks[tile * 8 / kKvBlockTokens]
                  [(in_block / 2 * head_words + word) * 16 + in_block % 2 * 8 + column];
   }
-  // Word quad + `more` of the keys that belong to `product`, for one element of V: element 8 tile +
-  // group of the head.
+  // The 32-bit word number `lane.quad + more` of the keys that belong to `product`, for the element
+  // of V with index `8 * tile + lane.group` in the head.
   __device__ __forceinline__ uint32_t V(int product, int more, int tile, const Lane& lane) const {
     const uint32_t* v = blocks[product * kMmaWords / kKeyWords] + kKvBlockTokens * head_words +
                         lane.quad * 16 + lane.group;

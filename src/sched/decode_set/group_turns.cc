@@ -148,7 +148,8 @@ GroupTurns::Forecast GroupTurns::ForecastAll(std::span<const TreeGroup> groups) 
   return all;
 }
 
-// Sorts `chosen_` and sets the number of groups of the best turn.
+// Sorts `chosen_`, with the group that waits longest first and then the largest groups. Sets how
+// many of the first groups make the turn with the highest rate of tokens.
 GroupTurns::Forecast GroupTurns::ChooseTurn(std::span<const TreeGroup> groups) {
   chosen_.clear();
   for (const TreeGroup& group : groups) {

@@ -46,8 +46,8 @@ class BatchJob {
   // Puts back a line that was not answered: it is the next line again.
   void PutBack(size_t line) { pending_.push_front(line); }
 
-  // The body of the line's request as it is computed: behind all requests of clients, without
-  // deadlines. Fails if the body asks for something that a batch cannot give.
+  // The body of the line's request with the lowest priority and without deadlines, so that requests
+  // of clients go first. Fails if the body asks for something that a batch cannot give.
   Result<std::string> BodyOf(size_t line) const;
   // Appends the result of the line. Fails if the result cannot be written.
   Status AddResult(size_t line, const HttpResponse& response);

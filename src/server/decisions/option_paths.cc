@@ -17,7 +17,7 @@ struct PathRow {
   std::vector<TokenId> tokens;
 };
 
-// The row, and the token in it, whose probability is that of a path's last token.
+// The place of the probability of a path's last token.
 struct PathPlace {
   size_t row = 0;
   size_t token = 0;  // index in the row's tokens

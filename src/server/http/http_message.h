@@ -40,7 +40,7 @@ struct HttpResponse {
 enum class AbortReason {
   kPeerGone,    // the client no longer reads the answer
   kSlowReader,  // the client reads too slowly: the queue limit of the stream was exceeded
-  kShutdown,    // the server ends: an error must be answered soon
+  kShutdown,    // the server shuts down: the request must soon end with an error
 };
 
 // Receives the answer to one request: either one Send, or BeginStream, any number of Write, and

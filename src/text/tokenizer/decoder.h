@@ -74,7 +74,8 @@ class Decoder {
   void FlushByteFallback(size_t step, State* state, std::string* out) const;
 
   std::vector<Step> steps_;
-  std::vector<bool> fused_;  // [step]: the step sees parts of a single token
+  // [step]: whether an earlier decoder step has joined all tokens into one text.
+  std::vector<bool> fused_;
   bool joins_ = false;
   ByteAlphabet alphabet_;
 };
