@@ -31,7 +31,7 @@ The target counts the paper's baselines: all but `srjf`.
 """.splitlines()
 
 SIMULATED = """Two GPUs each: `tp 2` and `pp 2` use both for one engine, the others run one engine on each and keep a user's requests together.
-Times and memory are the simulator's (devices/README.md has the assumptions), with the scheduler that serves. No
+Times and memory are the simulator's (devices/README.md has their sources), with the scheduler that serves. No
 simulation of a GPU has been compared with one. Targets: post recommendation 1.4 to 4.0 times the rate at equal mean and
 p99 latency; credit verification: prompts that the paged and chunked baselines have no room for.
 
