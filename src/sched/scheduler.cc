@@ -218,7 +218,7 @@ void Scheduler::Complete(StepResults* results, TimeUs now_us) {
   step_.state = StepState::kFinished;
   ObserveStep(now_us);
   for (const StepRow& row : step_.prefills) {
-    if (row.prefix != nullptr) prefixes_.Complete(row);
+    if (row.prefix != nullptr) prefixes_.Complete(row, now_us);
   }
   prefixes_.Mark(suspended_.steps(), {});
   completion_.TakeResults(step_, results, now_us);

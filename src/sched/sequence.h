@@ -65,7 +65,8 @@ struct OrderMemo {
   int64_t num_tokens = 0;  // missing tokens of the prompt; 0: the policy keeps nothing
   double stretch = 0;      // wanted wait over the predicted time
   TimeUs work_us = 0;      // the predicted time that counts; 0: the remaining time
-  TimeUs overdue_us = std::numeric_limits<TimeUs>::max();  // from this time on it goes first
+  TimeUs overdue_us = std::numeric_limits<TimeUs>::max();  // from then on it goes first, once...
+  int64_t overdue_tokens = 0;  // ...the policy has counted so many computed tokens
 };
 
 // A request, as the scheduler stores it.

@@ -180,15 +180,27 @@ GroupTurns::Forecast GroupTurns::ChooseTurn(std::span<const TreeGroup> groups) {
   return best;
 }
 
-// Whether turns gain enough, and requests wait no longer in turns than without. This includes the
-// requests that will arrive during a turn.
-bool GroupTurns::BeginsTurns(const Forecast& all, const Forecast& turn, double num_requests) const {
+// The time for which a request of the batch is served.
+double GroupTurns::ServiceS(const Forecast& forecast) const {
+  return load_.output_tokens() * forecast.num_rows / forecast.rate;
+}
+
+// The time from its arrival until the last of the requests that are there, or the last of those to
+// come, has a place in a batch of the forecast's rows and rate.
+double GroupTurns::LongestWaitS(const Forecast& forecast, double num_requests,
+                                const Arrivals& arrivals) const {
+  const double each_s = load_.output_tokens() / forecast.rate;
+  const double num_waiting = num_requests - forecast.num_rows;
+  const double last_s = (num_waiting + arrivals.per_s * arrivals.for_s) * each_s - arrivals.for_s;
+  return std::max({0.0, num_waiting * each_s, last_s});
+}
+
+// Whether turns gain enough and no request waits longer.
+bool GroupTurns::BeginsTurns(const Forecast& all, const Forecast& turn, double num_requests,
+                             const Arrivals& arrivals) const {
   if (num_requests < kLeastRequests || turn.rate < (1 + options_.min_gain) * all.rate) return false;
-  const double outputs = load_.output_tokens();
-  const double total = growth_ * num_requests;
-  const double wait_all = std::max(0.0, total - all.num_rows) * outputs / all.rate;
-  const double wait_turns = std::max(0.0, total - turn.num_rows) * outputs / turn.rate;
-  return wait_all >= kLeastWaitS && wait_turns <= wait_all;
+  const double wait_all_s = LongestWaitS(all, num_requests, arrivals);
+  return wait_all_s >= kLeastWaitS && LongestWaitS(turn, num_requests, arrivals) <= wait_all_s;
 }
 
 // Whether the turn's requests raise the rate of the present batch.
@@ -241,11 +253,14 @@ bool GroupTurns::Decide(const Batch& batch, bool joinable, bool urgent, TimeUs n
   growth_ = 1;
   const Forecast present = ForecastAll(groups);
   if (present.rate <= 0) return false;
-  const double service_s = outputs * present.num_rows / present.rate;
-  growth_ = (num_requests + load_.ArrivalsPerS(now_us) * service_s) / num_requests;
+  const Arrivals arrivals{load_.ArrivalsPerS(now_us), ServiceS(present)};
+  growth_ = 1 + arrivals.per_s * arrivals.for_s / num_requests;
   const Forecast all = ForecastAll(groups);
+  // A turn is joined by those that arrive while its own requests are served.
+  growth_ = 1;
+  growth_ += arrivals.per_s * ServiceS(ChooseTurn(groups)) / num_requests;
   const Forecast turn = ChooseTurn(groups);
-  if (!restricts_) return BeginsTurns(all, turn, num_requests) && Begin(turn);
+  if (!restricts_) return BeginsTurns(all, turn, num_requests, arrivals) && Begin(turn);
   if (turn.rate < (1 + options_.min_gain / 2) * all.rate) {
     OpenAll();
     return true;

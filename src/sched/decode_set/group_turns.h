@@ -71,7 +71,8 @@ class GroupTurns {
   // A step of `num_decodes` decodes and no prompt took `us`.
   void ObserveStep(int32_t num_decodes, const Batch& batch, double us);
 
-  // A step with prompts took `us`; `num_joined` requests have joined since the last call.
+  // A step with prompts and decodes took `us`; `num_joined` requests have joined since the last
+  // call.
   void ObservePrompts(int32_t num_decodes, const Batch& batch, int64_t num_joined, double us);
 
   // Whether only the requests of the present turn may join.
@@ -101,7 +102,12 @@ class GroupTurns {
     int32_t num_rows = 0;
     double rate = 0;
   };
-  // The sums over the groups of a batch.
+  // The arrivals that a decision counts on.
+  struct Arrivals {
+    double per_s = 0;
+    double for_s = 0;
+  };
+  // The groups of a batch, summed.
   struct Mix {
     double num_requests = 0;
     double prefix_tokens = 0;  // each prefix counted once
@@ -116,7 +122,11 @@ class GroupTurns {
   void Add(const TreeGroup& group, Mix* mix);
   Forecast ForecastAll(std::span<const TreeGroup> groups);
   Forecast ChooseTurn(std::span<const TreeGroup> groups);
-  bool BeginsTurns(const Forecast& all, const Forecast& turn, double num_requests) const;
+  double ServiceS(const Forecast& forecast) const;
+  double LongestWaitS(const Forecast& forecast, double num_requests,
+                      const Arrivals& arrivals) const;
+  bool BeginsTurns(const Forecast& all, const Forecast& turn, double num_requests,
+                   const Arrivals& arrivals) const;
   bool TakesNextTurn(const Batch& batch, const Forecast& turn) const;
   bool Begin(const Forecast& turn);
 

@@ -32,14 +32,14 @@ class GroupTurnsTest : public ::testing::Test {
     turns_.emplace(StopOptions{}, fit, DecodeLimits{max_rows, 10'000'000}, &tree_, kChunk);
   }
 
-  void Arrive(int group, TimeUs now_us) {
+  void Arrive(int group, TimeUs now_us, int32_t outputs = kOutputs) {
     std::vector<uint64_t> hashes;
     for (int i = 0; i < kShared; ++i) hashes.push_back(1000 * (group + 1) + i);
     hashes.push_back(1'000'000 + vectors_.size());
     vectors_.push_back(std::move(hashes));
     const Handle handle = tree_.Insert(ViewOf(vectors_.back()), {.arrival = vectors_.size()});
     group_of_[handle] = group;
-    turns_->load().NoteArrival(kShared * kChunk + 20, kOutputs, now_us);
+    turns_->load().NoteArrival(kShared * kChunk + 20, outputs, now_us);
   }
   void Join(Handle handle) {
     tree_.Add(handle);
@@ -81,6 +81,13 @@ TEST_F(GroupTurnsTest, DoNotBeginAtALowRate) {
   Make(kCached);
   for (int i = 0; i < 40; ++i) Arrive(i % 8, i * 1'000'000);
   EXPECT_FALSE(turns_->Decide(batch_, true, false, 40'000'000));
+}
+
+// The batch is left faster than it fills up, so those to come find slots: none would wait with all.
+TEST_F(GroupTurnsTest, DoNotBeginWhereThoseToComeFindSlots) {
+  Make(kCached);
+  for (int i = 0; i < 400; ++i) Arrive(i % 20, i * 10'000, /*outputs=*/20);
+  EXPECT_FALSE(turns_->Decide(batch_, true, false, 4'000'000));
 }
 
 TEST_F(GroupTurnsTest, TheNextTurnBeginsWhenTheBatchHasShrunk) {

@@ -159,8 +159,11 @@ void PrefixGroups::ObserveStep(int64_t num_decodes, int64_t num_prefill_tokens,
                                TimeUs duration_us) {
   if (turns_ && num_prefill_tokens > 0 && duration_us > 0) {
     const auto joined = static_cast<int64_t>(counters_.joined);
-    turns_->ObservePrompts(static_cast<int32_t>(num_decodes), BatchNow(), joined - observed_joins_,
-                           static_cast<double>(duration_us));
+    // Prompts while no batch runs are those of a load's begin: its prefixes are not cached yet.
+    if (num_decodes > 0) {
+      turns_->ObservePrompts(static_cast<int32_t>(num_decodes), BatchNow(),
+                             joined - observed_joins_, static_cast<double>(duration_us));
+    }
     observed_joins_ = joined;
   }
   if (num_decodes == 0) return;

@@ -17,6 +17,7 @@ constexpr double kSpeedWindowUs = 10e6;
 // At the start, the speed is that of this many prompts of middle length.
 constexpr double kPriorPrompts = 8;
 constexpr int64_t kMiddleTokens = 1024;
+constexpr TimeUs kLeastRecheckUs = 100'000;  // of a bound whose tokens are not computed yet
 
 TimeUs Bounded(double us) { return std::llround(std::min(us, kLongestUs)); }
 
@@ -35,21 +36,23 @@ TimeUs AutoOrder::RemainingUs(const OrderView& view) const {
   return view.step_rest.left_us + TimeOf(view.num_missing(), view.num_behind());
 }
 
-TimeUs AutoOrder::TimeOfBacklog() const {
+TimeUs AutoOrder::WaitOf(int64_t num_tokens) const {
   const double tokens = kPriorPrompts * kMiddleTokens + served_tokens_;
   const double us = kPriorPrompts * static_cast<double>(TimeOf(kMiddleTokens, 0)) + served_us_;
-  return Bounded(static_cast<double>(backlog_.num_tokens()) * us / tokens);
+  return Bounded(static_cast<double>(num_tokens) * us / tokens);
 }
 
 Ranking AutoOrder::RankArrival(const OrderView& view, TimeUs now_us) {
   const int64_t num_missing = std::max<int64_t>(1, view.num_tokens - view.num_cached);
   if (backlog_.empty()) serves_since_us_ = now_us;
-  const TimeUs bound_us = Bounded(kMaxStretch * static_cast<double>(TimeOfBacklog())) + kMaxWaitUs;
+  const int64_t num_before = std::llround(kMaxStretch * static_cast<double>(backlog_.num_tokens()));
+  const TimeUs bound_us = WaitOf(num_before) + kMaxWaitUs;
   const auto num_of_client = static_cast<double>(backlog_.Enter(view.request, num_missing));
   OrderView own = view;
   own.memo = {.num_tokens = num_missing,
               .stretch = std::max(1 / kAging, num_of_client),
-              .overdue_us = now_us + bound_us};
+              .overdue_us = now_us + bound_us,
+              .overdue_tokens = num_served_ + num_before};
   const uint64_t group = view.request.group.id;
   if (group != 0 && group == last_group_) {
     own.memo.work_us = group_work_us_;
@@ -63,8 +66,12 @@ Ranking AutoOrder::RankArrival(const OrderView& view, TimeUs now_us) {
 }
 
 std::optional<Ranking> AutoOrder::Rerank(const OrderView& view, TimeUs now_us) const {
-  const TimeUs overdue_us = view.memo.overdue_us;
-  if (now_us >= overdue_us) return Ranking{.rank = kOverduePart + overdue_us};
+  TimeUs overdue_us = view.memo.overdue_us;
+  if (now_us >= overdue_us) {
+    const int64_t num_left = view.memo.overdue_tokens - num_served_;
+    if (num_left <= 0) return Ranking{.rank = kOverduePart + overdue_us};
+    overdue_us = now_us + std::max(kLeastRecheckUs, WaitOf(num_left));
+  }
   const TimeUs remaining_us = RemainingUs(view);
   if (!view.request.slo_ttft_us) {
     const TimeUs work_us = view.memo.work_us > 0 ? view.memo.work_us : remaining_us;
@@ -82,6 +89,7 @@ std::optional<Ranking> AutoOrder::Rerank(const OrderView& view, TimeUs now_us) c
 
 void AutoOrder::OnPrompt(const Request& request, const OrderMemo& memo, TimeUs now_us) {
   backlog_.Leave(request, memo.num_tokens);
+  num_served_ += memo.num_tokens;
   served_tokens_ += static_cast<double>(memo.num_tokens);
   served_us_ += static_cast<double>(now_us - serves_since_us_);
   serves_since_us_ = now_us;

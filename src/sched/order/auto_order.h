@@ -28,9 +28,11 @@ namespace skein {
 //
 //     kMaxStretch x (time of all prompts that were there when it arrived) + kMaxWaitUs
 //
-//   The time in brackets is the request's wait under first come, first served. Overdue requests go
-//   first, by the end of their bound. No load therefore starves a request. If several requests are
-//   overdue, their waits can be somewhat longer than the bound.
+//   and kMaxStretch x (their tokens) of prompts have been computed since. That time is its wait
+//   under first come, first served, at the speed so far. The tokens correct it where prompts begin
+//   to wait for decode slots. Overdue requests go first, by the end of their bound. No load
+//   therefore starves a request. They may meet each other there, so that a wait can be somewhat
+//   longer than the bound.
 //
 // No step makes way for a request without a deadline. A rank changes with the cached share of a
 // prompt, at known times, and with a version of the cost model. Without a cost model, the device is
@@ -58,9 +60,9 @@ class AutoOrder final : public OrderPolicy {
   // The predicted time of `num_tokens` tokens behind `num_behind` tokens.
   TimeUs TimeOf(int64_t num_tokens, int64_t num_behind) const;
   TimeUs RemainingUs(const OrderView& view) const;
-  // The time of the backlog at the speed of the latest prompts, which includes the decodes beside
-  // them. The cost model's speed counts as that of a few earlier prompts.
-  TimeUs TimeOfBacklog() const;
+  // The time of so many tokens at the speed of the latest prompts, decodes beside them included.
+  // The cost model's speed counts like a few prompts before them.
+  TimeUs WaitOf(int64_t num_tokens) const;
 
   const CostModel* const cost_;
   ClientBacklog backlog_;
@@ -68,7 +70,8 @@ class AutoOrder final : public OrderPolicy {
   TimeUs group_work_us_ = 0;  // predicted time of the group's first member
   // Sums over the latest prompts: their tokens, and the time during which any prompt waited or ran.
   double served_tokens_ = 0, served_us_ = 0;
-  TimeUs serves_since_us_ = 0;  // when the last prompt ended, or a backlog began
+  TimeUs serves_since_us_ = 0;  // the last prompt was computed, or the first of a backlog arrived
+  int64_t num_served_ = 0;      // tokens of all prompts that were computed
 };
 
 }  // namespace skein

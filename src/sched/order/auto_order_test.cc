@@ -62,6 +62,8 @@ TEST_F(AutoOrderTest, PartsStandEndToEnd) {
   EXPECT_LT(RankOf(in_time, late_us - 1), OrderPolicy::kFirstLateRank);
   EXPECT_GT(RankOf(in_time, late_us), RankOf(due_first, late_us));
   // A request whose bound has passed goes first, late or not.
+  const OrderView served = Arrive(1000, 0);
+  order_.OnPrompt(served.request, served.memo, 0);
   EXPECT_LT(RankOf(late, late.memo.overdue_us), RankOf(in_time, 0));
   EXPECT_LT(RankOf(due_first, due_first.memo.overdue_us), RankOf(in_time, 0));
 }
@@ -122,6 +124,22 @@ TEST_F(AutoOrderTest, TheBoundIsAMultipleOfTheWaitInLine) {
   EXPECT_EQ(Arrive(10, 500).memo.overdue_us, 500 + 3 * 2 * TimeOf(1024) + AutoOrder::kMaxWaitUs);
 }
 
+// Prompts that wait for decode slots begin more slowly than those before them did.
+TEST_F(AutoOrderTest, TheBoundAlsoAsksForTheTokensInLine) {
+  const OrderView before = Arrive(2048, 0);
+  const OrderView view = Arrive(10, 0);
+  const TimeUs overdue_us = view.memo.overdue_us;
+  const Ranking early = *order_.Rerank(view, overdue_us);
+  EXPECT_EQ(early.rank, RankOf(view, 0));
+  EXPECT_GT(early.until_us, overdue_us);
+  EXPECT_NE(early.until_us, Ranking::kNever);
+  order_.OnPrompt(before.request, before.memo, overdue_us);
+  const OrderView later = Arrive(4096, overdue_us);
+  EXPECT_EQ(RankOf(view, overdue_us), early.rank);
+  order_.OnPrompt(later.request, later.memo, overdue_us);
+  EXPECT_LT(RankOf(view, overdue_us), RankOf(Arrive(10, 0, 1'000'000), 0));
+}
+
 TEST_F(AutoOrderTest, ACachedPrefixAndPriorityShortenTheDueTime) {
   OrderView view = Arrive(1000, 0);
   const int64_t rank = RankOf(view, 0);
@@ -151,6 +169,7 @@ TEST_F(AutoOrderTest, RanksHoldUntilTheySay) {
     }
     EXPECT_EQ(ranking.until_us, Ranking::kNever);
     EXPECT_GE(num_changes, 1);
+    order_.OnPrompt(view.request, view.memo, 0);
   }
 }
 

@@ -75,6 +75,12 @@ void Ranks::NotePreempted(Sequence* sequence) {
   Reorder(sequence, NumCachedNow(*sequence), round_us_);
 }
 
+// It is not watched, since it shares a prefix.
+void Ranks::FollowPrefix(Sequence* member, int32_t num_computed, TimeUs now_us) {
+  if (!calibrates_ || member->state != SequenceState::kWaiting) return;
+  Reorder(member, num_computed, now_us);
+}
+
 void Ranks::Relocate(Sequence* sequence, TimeUs now_us) {
   watch_.Erase(sequence);
   Reorder(sequence, NumCachedNow(*sequence), now_us);

@@ -34,7 +34,9 @@ class Ranks {
   // watched.
   void NoteProgress(Sequence* sequence, int32_t num_cached, TimeUs now_us);
   void NotePreempted(Sequence* sequence);
-  // Ranks again a sequence that may be watched, and watches it if necessary.
+  // `num_computed` tokens of the shared prefix that the sequence will continue are computed.
+  void FollowPrefix(Sequence* member, int32_t num_computed, TimeUs now_us);
+  // Ranks again a sequence that may be watched, and watches it if it is to be.
   void Relocate(Sequence* sequence, TimeUs now_us);
   void RelocateInRound(Sequence* sequence) { Relocate(sequence, round_us_); }
   // Makes the leader as urgent as its peer, which waits for the leader's row.

@@ -305,8 +305,23 @@ TEST(Forests, ALateRequestJoinsAPrefixThatIsBeingComputed) {
   EXPECT_EQ(harness.work.tokens, 150 + 3 * 10);
 }
 
-// A conversation's long prompt is being computed. Decisions about the same text wait for that
-// prompt.
+// A prompt that is shorter than the members were, and longer than what is left of them, goes behind
+// them once their prefix is computed.
+TEST(Forests, MembersAreRankedByWhatIsLeftOfThem) {
+  EngineConfig config = SomeConfig();
+  config.scheduler.policies.order = Order::kSrjfCalibrated;
+  config.scheduler.max_num_batched_tokens = 64;
+  Harness harness(config);
+  for (int i = 0; i < 2; ++i) harness.Arrive(MakeRequest(128, 1, 8, 1 + i));
+  while (harness.scheduler.Stats().shared_prefixes == 0) ASSERT_TRUE(harness.Step());
+  ASSERT_TRUE(harness.Step());  // the rest of the prefix
+  const RequestId other = harness.Arrive(MakeRequest(0, 0, 64, 9));
+  harness.RunAll();
+  EXPECT_LT(harness.finished_in[0], harness.finished_in[other]);
+  EXPECT_LT(harness.finished_in[1], harness.finished_in[other]);
+}
+
+// A conversation's long prompt is being computed. Decisions on the same text wait for it.
 TEST(PrefixWait, PeersWaitForALeaderAndFindItsBlocks) {
   EngineConfig config = SomeConfig();
   config.scheduler.max_num_batched_tokens = 256;

@@ -115,12 +115,15 @@ bool SharedPrefixes::BeginRow(SharedPrefix* prefix, int32_t num_tokens) {
   return prefix->blocks.BeginRow(blocks_, prefix->num_computed, num_tokens, true);
 }
 
-void SharedPrefixes::Complete(const StepRow& row) {
+void SharedPrefixes::Complete(const StepRow& row, TimeUs now_us) {
   SharedPrefix* prefix = row.prefix;
   prefix->num_computed += row.num_tokens;
   prefix->num_planned = 0;
   prefix->blocks.Publish(blocks_, prefix->tokens, prefix->num_computed);
   prefix->blocks.FinishRow(blocks_);
+  for (Sequence* member : prefix->members) {
+    ranks_->FollowPrefix(member, prefix->num_computed, now_us);
+  }
 }
 
 void SharedPrefixes::Mark(std::span<const Step> suspended, std::span<const StepRow> current) {

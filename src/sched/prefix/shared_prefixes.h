@@ -34,9 +34,9 @@ class SharedPrefixes {
   // Prepares a row of the prefix's next `num_tokens` tokens. Returns false if no state is available
   // for the row.
   bool BeginRow(SharedPrefix* prefix, int32_t num_tokens);
-  // A row of a prefix has been computed.
-  void Complete(const StepRow& row);
-  // Marks the prefixes on which the suspended steps and the rows `current` depend.
+  // The row's tokens of a prefix are computed. Members that wait have as many fewer to compute.
+  void Complete(const StepRow& row, TimeUs now_us);
+  // Notes which prefixes the suspended steps and the rows `current` depend on.
   void Mark(std::span<const Step> suspended, std::span<const StepRow> current);
   // The prefix's next row will not be computed. The prefix, which may have been deleted, is given
   // up if its state is lost. REQUIRES: no step depends on the prefix, and no member holds its
