@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <memory>
 #include <new>
-#include <string>
-#include <vector>
+#include <system_error>
 
 #include "apps/command_line.h"
+#include "base/memory_reserve.h"
 
 constexpr int kUsageError = 2;
 constexpr int kMemoryError = 1;
@@ -17,11 +17,18 @@ int main(int argc, char** argv) {
   const auto standard_error = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
   spdlog::set_default_logger(std::make_shared<spdlog::logger>("", standard_error));
   int exit_status = 0;
+  if (!skein::MemoryReserve::Keep()) {
+    std::fprintf(stderr, "skein: there is not enough memory\n");
+    return kMemoryError;
+  }
   const auto app = skein::MakeCommandLine(&exit_status);
   try {
     app->parse(argc, argv);
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "skein: there is not enough memory\n");
+    return kMemoryError;
+  } catch (const std::system_error& error) {  // of a thread
+    std::fprintf(stderr, "skein: a thread cannot be started: %s\n", error.what());
     return kMemoryError;
   } catch (const CLI::ConfigError& error) {
     std::fprintf(stderr, "--config: %s: there is no such option\n", error.what());

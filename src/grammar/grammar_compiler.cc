@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -181,6 +182,9 @@ Result<std::shared_ptr<const TokenGrammar>> GrammarCompiler::Compile(const Gramm
   try {
     grammar = std::make_shared<CompiledTokenGrammar>(CompileText(&library_->compiler, source));
     if (!grammar->CanBegin()) error = "no answer satisfies it";
+  } catch (const std::bad_alloc&) {
+    ignored_parts = nullptr;
+    throw;
   } catch (const std::exception& caught) {
     error = caught.what();
     if (error.empty()) error = "XGrammar cannot compile it";

@@ -1,9 +1,12 @@
 #include "server/local_routes.h"
 
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/memory_reserve.h"
+#include "server/json/api_error.h"
 #include "server/routes.h"
 
 namespace skein {
@@ -77,7 +80,11 @@ void LocalRoutes::Post(const std::string& path, std::string body,
   auto responder = std::make_shared<LocalResponder>(this, std::move(done));
   Enqueue([this, route, request = std::move(request), responder = std::move(responder)] {
     open_.emplace(responder.get(), responder);
-    route->handler(context_, request, responder);
+    try {
+      route->handler(context_, request, responder);
+    } catch (const std::bad_alloc&) {
+      responder->Send(OutOfMemoryResponse());
+    }
   });
 }
 
@@ -105,6 +112,7 @@ void LocalRoutes::Enqueue(std::function<void()> task) {
 }
 
 void LocalRoutes::Run() {
+  const ReserveScope no_failed_allocation;
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stop_ || !tasks_.empty(); });

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <new>
 #include <span>
 #include <string_view>
+#include <utility>
 
+#include "base/memory_reserve.h"
 #include "server/json/field_reader.h"
 #include "server/json/json.h"
 
@@ -159,6 +162,15 @@ Status KvEventPublisher::OpenSockets() {
   return replay_->Open(config_.replay_endpoint, /*bind=*/true, &replay_endpoint_);
 }
 
+// A second scheduler begins with an empty cache.
+void KvEventPublisher::OnStart(const SchedulerConfig& /*config*/) {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(started_, true)) return;
+  pending_.clear();
+  lost_ = true;
+  changed_.notify_one();
+}
+
 void KvEventPublisher::OnStored(const PrefixKey& key, std::optional<uint64_t> parent_hash) {
   if (key.scope.cache_salt != 0) return;
   Push({.parent = parent_hash,
@@ -195,6 +207,7 @@ bool KvEventPublisher::Continues(const Event& event) {
 }
 
 void KvEventPublisher::Run() {
+  const ReserveScope no_failed_allocation;
   while (true) {
     std::vector<Event> events;
     bool lost = false;
@@ -215,15 +228,21 @@ void KvEventPublisher::Run() {
       std::swap(lost, lost_);
       if (stop_ && events.empty() && !lost) return;
     }
-    if (lost || !events.empty()) Publish(events, lost);
-    if (replay_ != nullptr) AnswerReplays();
+    try {
+      if (lost || !events.empty()) Publish(events, lost);
+      if (replay_ != nullptr) AnswerReplays();
+    } catch (const std::bad_alloc&) {
+      const std::lock_guard lock(mutex_);
+      lost_ = true;
+    }
   }
 }
 
 void KvEventPublisher::Publish(const std::vector<Event>& events, bool lost) {
   Json list = Json::array();
   if (lost) {
-    spdlog::warn("KV events: more than {} waited and were dropped", config_.max_queue_size);
+    spdlog::warn("KV events were lost: more than {} waited, or there was no memory",
+                 config_.max_queue_size);
     list.push_back(Json::array({"AllBlocksCleared"}));
   }
   for (const Event& event : events) {

@@ -64,6 +64,7 @@ class KvEventPublisher final : public SchedulerObserver, private BlockListener {
 
   explicit KvEventPublisher(KvEventConfig config);
 
+  void OnStart(const SchedulerConfig& config) override;
   void OnStored(const PrefixKey& key, std::optional<uint64_t> parent_hash) override;
   void OnRemoved(uint64_t hash) override;
   void Push(Event event);
@@ -86,6 +87,7 @@ class KvEventPublisher final : public SchedulerObserver, private BlockListener {
   std::condition_variable changed_;
   std::vector<Event> pending_;  // guarded by mutex_
   bool lost_ = false;           // guarded by mutex_
+  bool started_ = false;        // guarded by mutex_
   bool stop_ = false;           // guarded by mutex_
   std::thread thread_;
 };

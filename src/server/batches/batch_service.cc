@@ -10,11 +10,14 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <new>
 #include <optional>
 #include <random>
 #include <system_error>
+#include <thread>
 #include <utility>
 
+#include "base/memory_reserve.h"
 #include "server/batches/durable_file.h"
 #include "server/json/api_error.h"
 #include "server/json/field_reader.h"
@@ -27,8 +30,9 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 constexpr char kBatchPrefix[] = "batch_";
 constexpr size_t kMetadataMax = 16;
-constexpr std::chrono::milliseconds kLivePoll(20);     // between checks while clients are served
-constexpr std::chrono::milliseconds kRetryDelay(500);  // after the server had no room for a request
+constexpr std::chrono::milliseconds kLivePoll(20);     // while clients are served
+constexpr std::chrono::milliseconds kRetryDelay(500);  // after the server had no room
+constexpr std::chrono::seconds kMemoryPause(1);
 
 // The marks in the names of a batch's two files of results.
 constexpr char kOutputMark[] = "o";
@@ -272,6 +276,7 @@ std::string BatchService::Next() const {
 }
 
 void BatchService::Run() {
+  const ReserveScope no_failed_allocation;
   std::unique_lock lock(mutex_);
   while (!stop_) {
     current_ = Next();
@@ -281,7 +286,12 @@ void BatchService::Run() {
     }
     const std::string id = current_;
     lock.unlock();
-    WorkOn(id);
+    try {
+      WorkOn(id);
+    } catch (const std::bad_alloc&) {
+      // It goes on from its files, as after the end of the process.
+      std::this_thread::sleep_for(kMemoryPause);
+    }
     lock.lock();
   }
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/memory_reserve.h"
 #include "server/http/head_check.h"
 #include "server/json/api_error.h"
 
@@ -75,8 +76,10 @@ class Connection::Exchange final : public Responder,
   void PostWork(std::function<void()> task) override {
     connection_->owner_->PostWork([self = shared_from_this(), task = std::move(task)] {
       try {
+        const ReserveScope few_failed_allocations(ReserveScope::Share::kHalf);
         task();
       } catch (const std::bad_alloc&) {
+        const ReserveScope no_failed_allocation;
         self->Send(OutOfMemoryResponse());
       }
     });
@@ -128,15 +131,23 @@ Connection::Connection(std::unique_ptr<ByteStream> stream, std::string address,
       read_timer_(stream_->strand()),
       write_timer_(stream_->strand()) {}
 
+// On any thread, the engine's too: it may not fail.
 void Connection::Post(std::function<void()> task) {
-  boost::asio::post(stream_->strand(), [this, self = shared_from_this(), task = std::move(task)] {
-    // Failed memory allocation ends this connection alone, not the process.
-    try {
-      task();
-    } catch (const std::bad_alloc&) {
-      Close();
-    }
-  });
+  const ReserveScope no_failed_allocation;
+  boost::asio::post(stream_->strand(),
+                    [this, self = shared_from_this(), task = std::move(task)] { Guard(task); });
+}
+
+// A failed allocation ends this connection, not the process.
+template <typename Task>
+void Connection::Guard(const Task& task) {
+  try {
+    const ReserveScope few_failed_allocations(ReserveScope::Share::kHalf);
+    task();
+  } catch (const std::bad_alloc&) {
+    const ReserveScope no_failed_allocation;
+    Close();
+  }
 }
 
 void Connection::TakeFromReserve() {
@@ -151,10 +162,12 @@ void Connection::Start() {
     stream_->AsyncHandshake([this, self = shared_from_this()](error_code error) {
       if (state_ == State::kClosed) return;
       if (error) return Close();
-      state_ = State::kReading;
-      StartMessage();
-      SetReadDeadline(reserve_ ? kReserveTimeoutUs : config_->header_timeout_us);
-      Read();
+      Guard([this] {
+        state_ = State::kReading;
+        StartMessage();
+        SetReadDeadline(reserve_ ? kReserveTimeoutUs : config_->header_timeout_us);
+        Read();
+      });
     });
   });
 }
@@ -187,7 +200,7 @@ void Connection::Read() {
   reading_ = true;
   stream_->AsyncReadSome(boost::asio::buffer(chunk_),
                          [this, self = shared_from_this()](error_code error, size_t num_bytes) {
-                           OnRead(error, num_bytes);
+                           Guard([&] { OnRead(error, num_bytes); });
                          });
 }
 
@@ -199,6 +212,7 @@ void Connection::OnRead(error_code error, size_t num_bytes) {
   try {
     TakeBytes(num_bytes);
   } catch (const std::bad_alloc&) {
+    const ReserveScope no_failed_allocation;
     if (state_ != State::kReading) return Close();
     parser_.reset();
     buffer_.clear();
@@ -295,7 +309,9 @@ bool Connection::PutBytes(size_t num_bytes) {
 }
 
 bool Connection::ChargeBody() {
-  const size_t bytes = parser_->get().body().size();
+  // A body of unknown length grows by more than its bytes.
+  const auto& body = parser_->get().body();
+  const size_t bytes = parser_->content_length() ? body.size() : body.capacity();
   if (bytes <= kFreeBodyBytes) return true;
   if (request_->body_share == nullptr) {
     request_->body_share = std::make_shared<BodyBudget::Share>(owner_->body_budget());
@@ -382,7 +398,11 @@ void Connection::Refuse(HttpResponse response) {
   answer_complete_ = false;
   if (request_ == nullptr) request_ = Head(parser_->get());
   common_headers_ = owner_->CommonHeaders(*request_);
+  // Its body goes with its share of the budget, not when the connection ends.
   request_.reset();
+  parser_.reset();
+  buffer_.clear();
+  buffer_.shrink_to_fit();
   SendWhole(response);
 }
 
@@ -451,7 +471,7 @@ void Connection::Flush() {
   writing_.active = true;
   stream_->AsyncWriteSome(boost::asio::buffer(writing_.bytes) + writing_.sent,
                           [this, self = shared_from_this()](error_code error, size_t num_bytes) {
-                            OnWritten(error, num_bytes);
+                            Guard([&] { OnWritten(error, num_bytes); });
                           });
   // The timer starts after the write. The write may send the bytes at once, and the peer then gets
   // them earlier.
@@ -512,8 +532,10 @@ void Connection::SetReadDeadline(int64_t timeout_us) {
   }
   read_timer_.expires_after(std::chrono::microseconds(timeout_us));
   read_timer_.async_wait([this, self = shared_from_this()](error_code error) {
-    // A wait that had already ended is not cancelled when the deadline moves.
-    if (!error && read_timer_.expiry() <= std::chrono::steady_clock::now()) OnReadDeadline();
+    // A move of the deadline does not cancel a wait that had already ended.
+    if (!error && read_timer_.expiry() <= std::chrono::steady_clock::now()) {
+      Guard([this] { OnReadDeadline(); });
+    }
   });
 }
 

@@ -74,6 +74,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   enum class State { kHandshake, kReading, kAnswering, kLingering, kClosed };
 
   void Post(std::function<void()> task);
+  template <typename Task>
+  void Guard(const Task& task);
   void Read();
   void OnRead(boost::system::error_code error, size_t num_bytes);
   void TakeBytes(size_t num_bytes);  // moves bytes out of chunk_

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/memory_reserve.h"
 #include "server/batches/batch_service.h"
 #include "server/http/audit_log.h"
 #include "server/http/caller_policy.h"
@@ -249,6 +250,8 @@ void HttpServer::Impl::SetModels(ModelRegistry models) {
 // --- Connections ---------------------------------------------------------------------------------
 
 void HttpServer::Impl::Accept() {
+  // A failure here would be the end of all accepting.
+  const ReserveScope no_failed_allocation;
   Strand strand = asio::make_strand(io_threads_[next_io_thread_].io.get_executor());
   next_io_thread_ = (next_io_thread_ + 1) % io_threads_.size();
   acceptor_.async_accept(
@@ -260,6 +263,7 @@ void HttpServer::Impl::Accept() {
 
 void HttpServer::Impl::OnAccepted(error_code error, Tcp::socket socket, Strand strand) {
   if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
+  const ReserveScope no_failed_allocation;
   if (error) {
     accept_retry_timer_.expires_after(kAcceptRetryDelay);
     accept_retry_timer_.async_wait([this](error_code cancelled) {
@@ -267,15 +271,17 @@ void HttpServer::Impl::OnAccepted(error_code error, Tcp::socket socket, Strand s
     });
     return;
   }
-  error_code unknown;
-  const std::string address = socket.remote_endpoint(unknown).address().to_string();
-  asio::ssl::context* tls = tls_ ? tls_->Context(MonotonicClock().NowUs()) : nullptr;
-  auto connection = std::make_shared<Connection>(
-      MakeByteStream(std::move(socket), std::move(strand), tls), address, &config_, this);
-  {
+  try {
+    error_code unknown;
+    const std::string address = socket.remote_endpoint(unknown).address().to_string();
+    asio::ssl::context* tls = tls_ ? tls_->Context(MonotonicClock().NowUs()) : nullptr;
+    auto connection = std::make_shared<Connection>(
+        MakeByteStream(std::move(socket), std::move(strand), tls), address, &config_, this);
     std::lock_guard lock(connections_mutex_);
     if (!accepting_) return;
     Admit(std::move(connection), address);
+  } catch (const std::bad_alloc&) {
+    GiveMemoryBack();  // this connection is dropped
   }
   Accept();
 }
@@ -440,14 +446,16 @@ std::shared_ptr<void> HttpServer::Impl::BeginAudit(const HttpRequest& request,
 void HttpServer::Impl::Handle(const Route& route, std::shared_ptr<const HttpRequest> request,
                               const std::shared_ptr<Responder>& responder,
                               std::function<void(int64_t)> charge) {
-  ServerContext context = context_;
-  context.charge = std::move(charge);
-  context.route_class = route.route_class;
   try {
+    const ReserveScope few_failed_allocations(ReserveScope::Share::kHalf);
+    ServerContext context = context_;
+    context.charge = std::move(charge);
+    context.route_class = route.route_class;
     route.handler(context, std::move(request), responder);
   } catch (const std::bad_alloc&) {
     // The handler is gone; its memory is returned to the system.
     GiveMemoryBack();
+    const ReserveScope no_failed_allocation;
     responder->Send(OutOfMemoryResponse());
   }
 }
@@ -560,7 +568,7 @@ void HttpServer::Impl::Stop() {
   if (batches_ != nullptr) batches_->Stop();
   for (IoThread& io_thread : io_threads_) {
     io_thread.work.reset();
-    io_thread.thread.join();
+    if (io_thread.thread.joinable()) io_thread.thread.join();
   }
 }
 

@@ -1,13 +1,19 @@
 #include "server/http/work_queue.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace skein {
 
 WorkQueue::WorkQueue(int num_threads)
     : num_long_max_(static_cast<size_t>(std::max(1, num_threads - 1))) {
-  for (int i = 0; i < std::max(1, num_threads); ++i) threads_.emplace_back([this] { Run(); });
+  try {
+    for (int i = 0; i < std::max(1, num_threads); ++i) threads_.emplace_back([this] { Run(); });
+  } catch (const std::exception&) {
+    Stop();  // those that have started
+    throw;
+  }
 }
 
 WorkQueue::~WorkQueue() { Stop(); }

@@ -4,6 +4,7 @@
 #include <pcre2.h>
 
 #include <cctype>
+#include <new>
 #include <utility>
 
 namespace skein {
@@ -70,7 +71,7 @@ Status Regex::Find(std::string_view text, size_t from, bool* found, size_t* begi
   const std::unique_ptr<pcre2_match_data, FreeMatchData> data(pcre2_match_data_create(1, nullptr));
   const std::unique_ptr<pcre2_match_context, FreeMatchContext> context(
       pcre2_match_context_create(nullptr));
-  SKEIN_CHECK(data != nullptr && context != nullptr);
+  if (data == nullptr || context == nullptr) throw std::bad_alloc();  // as every other allocation
   pcre2_set_match_limit(context.get(), kMatchLimit);
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
   // Just-in-time code has a small stack. If it overflows, the interpreter is used, which works on
@@ -83,6 +84,7 @@ Status Regex::Find(std::string_view text, size_t from, bool* found, size_t* begi
   }
   *found = rc >= 0;
   if (rc == PCRE2_ERROR_NOMATCH) return Status::Ok();
+  if (rc == PCRE2_ERROR_NOMEMORY) throw std::bad_alloc();
   if (rc < 0) {
     return Status(StatusCode::kInternal, "the pre-tokenizer's regular expression gave up (code " +
                                              std::to_string(rc) + ") on a text of " +
