@@ -23,6 +23,8 @@ namespace skein::testing {
 // "role: content" lines and the tools' names; raises on a role "bad".
 class FakeTemplate final : public ChatTemplate {
  public:
+  explicit FakeTemplate(std::string source = {}) : source_(std::move(source)) {}
+  std::string source() const override { return source_; }
   Result<std::string> Render(const Json& variables) const override {
     std::string text;
     for (const Json& message : variables.at("messages")) {
@@ -37,6 +39,9 @@ class FakeTemplate final : public ChatTemplate {
     if (variables.at("add_generation_prompt").get<bool>()) text += "assistant: ";
     return text;
   }
+
+ private:
+  std::string source_;
 };
 
 // Waits for something that other threads bring about.

@@ -57,6 +57,24 @@ TEST_F(ChatTest, AnAnswerFitsTheCache) {
   EXPECT_EQ(engine_.last_request().generate().max_tokens, 100);
 }
 
+TEST_F(ChatTest, RolesAreThoseOfTheApiOrOfTheTemplate) {
+  const FakeTemplate named("{% if message.role == 'critic' %}");
+  chat_template_ = &named;
+  Start();
+  const auto post = [this](const std::string& role) {
+    return Post("/v1/chat/completions",
+                R"({"messages": [{"role": ")" + role + R"(", "content": "x"}], "max_tokens": 1})");
+  };
+  for (const char* role : {"user", "system", "assistant", "tool", "developer", "critic"}) {
+    EXPECT_EQ(post(role).status, 200) << role;
+  }
+  for (const char* role : {"crit", "message", "User", "if"}) {
+    const Answer answer = post(role);
+    EXPECT_EQ(answer.status, 400) << role;
+    EXPECT_EQ(answer.json()["error"]["param"], "messages[0].role");
+  }
+}
+
 TEST_F(ChatTest, StreamFraming) {
   Start();
   const std::vector<std::string> events =

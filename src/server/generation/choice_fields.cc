@@ -41,17 +41,19 @@ bool IsWritten(const Tokenizer& tokenizer, const std::vector<TokenId>& ids,
   return bytes == text;
 }
 
-// The tokens that, behind other text, spell exactly `text`; empty if the tokenizer has none. Some
-// tokenizers add a space before the first word of a text. Therefore the text is also encoded behind
-// a line break.
+// The tokens whose text, behind other text, is exactly `text`, without special tokens; empty if the
+// tokenizer has none. Some tokenizers put a space before the beginning of a text, so a line break
+// before it is tried, too.
 std::vector<TokenId> TokensOf(const Tokenizer& tokenizer, const std::string& text) {
+  const auto encode = [&](const std::string& plain, std::vector<TokenId>* out) {
+    return tokenizer.EncodeWith(plain, {.all = true}, /*add_special_tokens=*/false, out).ok();
+  };
   std::vector<TokenId> ids;
-  if (!tokenizer.Encode(text, /*add_special_tokens=*/false, &ids).ok()) return {};
+  if (!encode(text, &ids)) return {};
   if (IsWritten(tokenizer, ids, text)) return ids;
   const std::string anchor = "\n";
   std::vector<TokenId> head, whole;
-  if (!tokenizer.Encode(anchor, false, &head).ok() ||
-      !tokenizer.Encode(anchor + text, false, &whole).ok() || whole.size() <= head.size() ||
+  if (!encode(anchor, &head) || !encode(anchor + text, &whole) || whole.size() <= head.size() ||
       !std::equal(head.begin(), head.end(), whole.begin())) {
     return {};
   }

@@ -45,6 +45,21 @@ TEST(ReadChoices, BothSpellingsAndNone) {
   }
 }
 
+// The text of a choice is text, whatever tokens it spells.
+TEST(ReadChoices, SpecialTokensInAChoiceAreText) {
+  const auto tokenizer =
+      Tokenizer::Load(SKEIN_SOURCE_DIR "/tests/data/tokenizers/llama3-style").value();
+  ModelEntry model;
+  model.tokenizer = tokenizer.get();
+  Status status;
+  const std::string text = "a<|eot_id|>b";
+  const std::vector<Ids> choices =
+      Read(model, R"({"guided_choice": [")" + text + R"(", "c"]})", &status);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_EQ(choices.size(), 2u);
+  EXPECT_EQ(tokenizer->Decode(choices[0], /*skip_special_tokens=*/true), text);
+}
+
 TEST(ReadChoices, BeginningsOfOthersAreEnded) {
   const ByteTokenizer tokenizer;
   ModelEntry model;

@@ -79,7 +79,19 @@ bool IsRole(std::string_view text) {
   });
 }
 
-// Reads the messages. The content of each becomes one text, which may be empty.
+// Whether a message may have this role: one of the API, or one that the template's text names.
+bool KnowsRole(const ModelEntry& model, const std::string& role) {
+  for (const char* known : {"system", "user", "assistant", "tool", "developer", "function"}) {
+    if (role == known) return true;
+  }
+  const std::string source = model.chat_template->source();
+  const auto names = [&](const char* quote) {
+    return source.find(quote + role + quote) != source.npos;
+  };
+  return source.empty() || names("'") || names("\"");
+}
+
+// Reads the messages. The content of each becomes one text, empty if there is none.
 Result<Json> ReadMessages(const ModelEntry& model, FieldReader* reader) {
   const Json* messages = reader->Find("messages");
   if (messages == nullptr || !messages->is_array() || messages->empty()) {
@@ -98,6 +110,15 @@ Result<Json> ReadMessages(const ModelEntry& model, FieldReader* reader) {
       return Status(StatusCode::kInvalidArgument,
                     param + ".role must be a name: 1 to 64 letters, digits, _, - and .",
                     param + ".role");
+    }
+    const auto& role = message["role"].get_ref<const std::string&>();
+    if (!KnowsRole(model, role)) {
+      return Status(
+          StatusCode::kInvalidArgument,
+          fmt::format("{}.role must be system, user, assistant, tool, developer, function "
+                      "or a role that the model's chat template names, got {}",
+                      param, role),
+          param + ".role");
     }
     DropNullMembers(&message);
     Json& content = message["content"];
