@@ -2,6 +2,9 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <map>
+#include <string>
 
 #include "base/check.h"
 #include "base/random.h"
@@ -24,6 +27,12 @@ struct OwnFolder {
   std::filesystem::path path;
 };
 
+// The contents of the files, by name: a change of one part of an input leaves the others' files.
+std::map<std::string, std::string, std::less<>>& Written() {
+  static std::map<std::string, std::string, std::less<>> written;
+  return written;
+}
+
 }  // namespace
 
 std::filesystem::path Folder() {
@@ -38,12 +47,18 @@ uint64_t SeedOf(Bytes data) {
 }
 
 void WriteFile(std::string_view name, std::string_view bytes) {
+  const auto before = Written().find(name);
+  if (before != Written().end() && before->second == bytes) return;
   std::ofstream out(Folder() / name, std::ios::binary | std::ios::trunc);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   out.close();
   SKEIN_CHECK(out.good());
+  Written().insert_or_assign(std::string(name), bytes);
 }
 
-void RemoveFile(std::string_view name) { std::filesystem::remove(Folder() / name); }
+void RemoveFile(std::string_view name) {
+  std::filesystem::remove(Folder() / name);
+  if (const auto found = Written().find(name); found != Written().end()) Written().erase(found);
+}
 
 }  // namespace skein::fuzz

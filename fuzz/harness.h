@@ -22,6 +22,7 @@ void FuzzDecideFile(Bytes data);
 void FuzzForm(Bytes data);
 void FuzzGguf(Bytes data);
 void FuzzGrammar(Bytes data);
+void FuzzHandover(Bytes data);
 void FuzzHttpConnection(Bytes data);
 void FuzzHttpHead(Bytes data);
 void FuzzJson(Bytes data);

@@ -215,9 +215,15 @@ std::string MutateJson(std::string_view input, std::string_view other, uint64_t 
     return from[static_cast<size_t>(random.Between(0, std::ssize(from) - 1))];
   };
   const Part part = pick(parts);
-  const std::vector<Part> other_parts = FindParts(other);
-  Json more = other_parts.empty() ? Json::object() : ParsePart(other, pick(other_parts));
-  const std::string text = Mutator(ParsePart(input, part), std::move(more), random.Bits()).Run();
+  Json root = ParsePart(input, part);
+  Json more = Json::object();
+  if (other.data() == input.data() && other.size() == input.size()) {  // parsed once
+    const Part second = pick(parts);
+    more = second.begin == part.begin ? root : ParsePart(input, second);
+  } else if (const std::vector<Part> other_parts = FindParts(other); !other_parts.empty()) {
+    more = ParsePart(other, pick(other_parts));
+  }
+  const std::string text = Mutator(std::move(root), std::move(more), random.Bits()).Run();
   std::string result(input.substr(0, part.begin));
   if (part.has_length) {
     const uint64_t length = text.size();

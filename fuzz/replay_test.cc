@@ -29,6 +29,7 @@ constexpr Harness kHarnesses[] = {
     {"form", FuzzForm},
     {"gguf", FuzzGguf},
     {"grammar", FuzzGrammar},
+    {"handover", FuzzHandover},
     {"http_connection", FuzzHttpConnection},
     {"http_head", FuzzHttpHead},
     {"json", FuzzJson},
