@@ -2,6 +2,7 @@
 
 Run by `make check-clients`.
 """
+import contextlib
 import json
 import pathlib
 import socket
@@ -16,6 +17,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+from random_models import modernbert  # noqa: E402
 from skein_server import SkeinServer, fetched  # noqa: E402
 
 
@@ -39,15 +41,16 @@ def replicas():
         yield first, second
 
 
-@pytest.fixture(scope="module")
-def router(replicas, tmp_path_factory):
+@contextlib.contextmanager
+def routed(folder, *servers):
+    """The address of a router in front of `servers`."""
     port, metrics = free_port(), free_port()
-    log = tmp_path_factory.mktemp("smg") / "log"
+    log = folder / "smg.log"
     smg = pathlib.Path(sys.executable).parent / "smg"
     with log.open("w") as out:
         process = subprocess.Popen(
             [str(smg), "launch", "--host", "127.0.0.1", "--port", str(port), "--prometheus-port", str(metrics),
-             "--policy", "round_robin", "--worker-urls", *(server.url for server in replicas)],
+             "--policy", "round_robin", "--worker-urls", *(server.url for server in servers)],
             stdout=out, stderr=subprocess.STDOUT)
     url = f"http://127.0.0.1:{port}"
     try:
@@ -64,6 +67,12 @@ def router(replicas, tmp_path_factory):
     finally:
         process.terminate()
         process.wait(20)
+
+
+@pytest.fixture(scope="module")
+def router(replicas, tmp_path_factory):
+    with routed(tmp_path_factory.mktemp("smg"), *replicas) as url:
+        yield url
 
 
 def test_answers_come_through_the_router(router, replicas):
@@ -101,3 +110,12 @@ def test_ranks_come_through_the_router(router, replicas):
     for path in ("/v1/rerank", "/rerank"):
         scores = {entry["index"]: entry["score"] for entry in ask(router, path, body)["results"]}
         assert scores == pytest.approx({entry["index"]: entry["relevance_score"] for entry in expected}, rel=1e-6)
+
+
+def test_classes_and_embeddings_come_through_the_router(tmp_path):
+    for kind, path in (("classifier", "/v1/classify"), ("embedding", "/v1/embeddings")):
+        (tmp_path / f"routed-{kind}").mkdir()
+        model = modernbert(kind, tmp_path)
+        with SkeinServer(model) as server, routed(tmp_path / f"routed-{kind}", server) as url:
+            body = {"model": model.name, "input": ["A text.", "Another one."]}
+            assert ask(url, path, body)["data"] == ask(server.url, path, body)["data"]
