@@ -3,6 +3,7 @@
 // vLLM and sentence-transformers.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -28,6 +29,16 @@ std::shared_ptr<nb::object> Shared(nb::object object) {
           }};
 }
 
+// The bytes of an answer as an array of NumPy, which owns them: nothing is copied.
+nb::object ArrayOf(std::string text) {
+  auto held = std::make_unique<std::string>(std::move(text));
+  const nb::capsule owner(held.get(),
+                          [](void* bytes) noexcept { delete static_cast<std::string*>(bytes); });
+  std::string* bytes = held.release();
+  return nb::cast(
+      nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(bytes->data(), {bytes->size()}, owner));
+}
+
 // Thread rule: any thread that holds the interpreter's lock, which no wait here keeps.
 class LocalModel {
  public:
@@ -46,7 +57,8 @@ class LocalModel {
   LocalModel(const LocalModel&) = delete;
   LocalModel& operator=(const LocalModel&) = delete;
 
-  // Asks POST `path`; `done(status, body)` is called on another thread.
+  // Asks POST `path`; `done(status, body)` is called on another thread. The body is an array of
+  // bytes.
   void Post(const std::string& path, const nb::bytes& body, nb::object done) {
     std::shared_ptr<ServedModel> model = Open();
     std::string text(body.c_str(), body.size());
@@ -54,10 +66,10 @@ class LocalModel {
     Status posted;
     {
       const nb::gil_scoped_release released;
-      posted = model->Post(path, std::move(text), [held](int status, const std::string& answer) {
+      posted = model->Post(path, std::move(text), [held](int status, std::string answer) {
         const nb::gil_scoped_acquire gil;
         try {
-          (*held)(status, nb::bytes(answer.data(), answer.size()));
+          (*held)(status, ArrayOf(std::move(answer)));
         } catch (nb::python_error& error) {
           error.discard_as_unraisable("skein");
         }

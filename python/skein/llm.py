@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import dataclasses
 import functools
 import itertools
@@ -38,6 +37,7 @@ class Call:
     body: dict
     weight: int = 1
     index: int = 0
+    num_vectors: int = 0  # of an answer that is vectors alone, in bytes; 0: it is JSON
 
 
 @dataclasses.dataclass
@@ -96,8 +96,8 @@ def listed(value) -> tuple:
     return [prompt_of(item) for item in value], False
 
 
-def chunks(items):
-    return [(begin, items[begin:begin + CHUNK]) for begin in range(0, len(items), CHUNK)]
+def chunks(items, size=CHUNK):
+    return [(begin, items[begin:begin + size]) for begin in range(0, len(items), size)]
 
 
 def named_logprobs(named: dict, num_top: int) -> dict:
@@ -154,15 +154,13 @@ class Model:
             fields.append(given)
         return fields
 
-    def _generate(self, prompts, sampling_params=None, *, adapter=None) -> Work:
+    def _generate(self, prompts, sampling_params=None) -> Work:
         """Continues texts or token ids; one RequestOutput for each. `sampling_params`: one for all or one for
-        each. `adapter`: the name of a LoRA adapter."""
+        each."""
         prompts, _ = listed(prompts)
         calls = []
         for index, (prompt, fields) in enumerate(zip(prompts, self._parameters(sampling_params, len(prompts)))):
             body = {**fields, "prompt": prompt, "return_token_ids": True, "return_tokens_as_token_ids": True}
-            if adapter is not None:
-                body["model"] = adapter
             calls.append(Call("/v1/completions", body, fields.get("n") or 1, index))
 
         def output(call, answer):
@@ -183,7 +181,7 @@ class Model:
                                 choice["finish_reason"], choice.get("stop_reason"))
 
     def _chat(self, messages, sampling_params=None, *, tools=None, chat_template_kwargs=None,
-              add_generation_prompt=True, adapter=None) -> Work:
+              add_generation_prompt=True) -> Work:
         """Answers one chat (a list of messages) or several; one RequestOutput for each."""
         chats = [messages] if messages and isinstance(messages[0], dict) else list(messages)
         calls = []
@@ -193,9 +191,7 @@ class Model:
                     "add_generation_prompt": add_generation_prompt}
             if num_logprobs is not None:
                 body |= {"logprobs": True, "top_logprobs": num_logprobs}
-            for name, value in (("tools", tools), ("chat_template_kwargs", chat_template_kwargs), ("model", adapter)):
-                if value is not None:
-                    body[name] = value
+            body |= given(tools=tools, chat_template_kwargs=chat_template_kwargs)
             calls.append(Call("/v1/chat/completions", body, fields.get("n") or 1, index))
 
         def output(call, answer):
@@ -216,16 +212,16 @@ class Model:
                                 sum(token["logprob"] for token in content) if content else None, told,
                                 choice["finish_reason"], choice.get("stop_reason"), message.get("tool_calls"))
 
-    def _vectors(self, texts, fields) -> list:
-        return [Call("/v1/embeddings", {**fields, "input": part, "encoding_format": "base64"}, len(part), begin)
-                for begin, part in chunks(texts)]
+    def _vectors(self, texts, fields, batch_size=CHUNK) -> list:
+        return [Call("/v1/embeddings", {**fields, "input": part, "encoding_format": "bytes_only"}, len(part), begin,
+                     len(part)) for begin, part in chunks(texts, batch_size)]
 
     @staticmethod
     def _matrix(answers) -> numpy.ndarray:
-        """[texts, dimensions], float32; the rows of one answer are copied once."""
-        rows = [numpy.frombuffer(base64.b64decode(entry["embedding"]), numpy.dtype("<f4"))
-                for answer in answers for entry in answer["data"]]
-        return numpy.stack(rows) if rows else numpy.empty((0, 0), numpy.float32)
+        """[texts, dimensions], float32. It is the memory of an answer; several are copied into one."""
+        if len(answers) == 1:
+            return answers[0]
+        return numpy.concatenate(answers) if answers else numpy.empty((0, 0), numpy.float32)
 
     def _embed(self, prompts, *, dimensions=None, normalize=None, prompt_name=None,
                truncate_prompt_tokens=None) -> Work:
@@ -235,11 +231,12 @@ class Model:
                        truncate_prompt_tokens=truncate_prompt_tokens)
         return Work(self._vectors(texts, fields),
                     lambda answers: [EmbeddingRequestOutput(self._next_id(), EmbeddingOutput(row))
-                                     for row in self._matrix(answers)])
+                                     for answer in answers for row in answer])
 
-    def _encode(self, sentences, *, prompt_name=None, normalize_embeddings=False, truncate_dim=None) -> Work:
+    def _encode(self, sentences, *, prompt_name=None, batch_size=CHUNK, normalize_embeddings=False,
+                truncate_dim=None) -> Work:
         """Embeds as SentenceTransformer.encode does: an array [sentences, dimensions] of float32, or
-        [dimensions] for one text. Longer texts lose their end."""
+        [dimensions] for one text. Longer texts lose their end. `batch_size`: texts in one request."""
         texts, alone = listed(sentences)
         fields = given(prompt_name=prompt_name, dimensions=truncate_dim, truncate_prompt_tokens=-1,
                        normalize=True if normalize_embeddings else None)
@@ -247,7 +244,7 @@ class Model:
         def collect(answers):
             matrix = self._matrix(answers)
             return matrix[0] if alone else matrix
-        return Work(self._vectors(texts, fields), collect)
+        return Work(self._vectors(texts, fields, batch_size), collect)
 
     def _classify(self, prompts, *, use_activation=None, truncate_prompt_tokens=None) -> Work:
         """Classifies texts or token ids; one ClassificationRequestOutput for each."""
@@ -261,14 +258,14 @@ class Model:
                 for answer in answers for entry in answer["data"]]
         return Work(calls, collect)
 
-    def _scores(self, queries, documents, fields) -> list:
+    def _scores(self, queries, documents, fields, batch_size=CHUNK) -> list:
         queries = [queries] if isinstance(queries, str) else list(queries)
         documents = [documents] if isinstance(documents, str) else list(documents)
         if len(queries) not in (1, len(documents)):
             raise ValueError(f"there are {len(queries)} queries for {len(documents)} documents: "
                              "give one, or as many")
         calls = []
-        for begin, part in chunks(documents):
+        for begin, part in chunks(documents, batch_size):
             own = queries if len(queries) == 1 else queries[begin:begin + len(part)]
             calls.append(Call("/v1/score", {**fields, "queries": own, "documents": part}, 2 * len(part), begin))
         return calls
@@ -280,7 +277,7 @@ class Model:
                     lambda answers: [ScoringRequestOutput(self._next_id(), ScoringOutput(entry["score"]))
                                      for answer in answers for entry in answer["data"]])
 
-    def _predict(self, pairs) -> Work:
+    def _predict(self, pairs, *, batch_size=CHUNK) -> Work:
         """Scores pairs as CrossEncoder.predict does: an array [pairs] of float32, or one number for one pair.
         Longer pairs lose their end."""
         alone = len(pairs) == 2 and isinstance(pairs[0], str)
@@ -290,7 +287,7 @@ class Model:
         def collect(answers):
             scores = numpy.array([entry["score"] for answer in answers for entry in answer["data"]], numpy.float32)
             return scores[0] if alone else scores
-        return Work(self._scores([a for a, _ in pairs], [b for _, b in pairs], fields), collect)
+        return Work(self._scores([a for a, _ in pairs], [b for _, b in pairs], fields, batch_size), collect)
 
     def _rerank(self, query, documents, *, top_n=None, instruction=None) -> Work:
         """Ranks documents for a query: [{"index", "relevance_score", "document": {"text"}}], best first."""
@@ -331,7 +328,7 @@ class Model:
     def _next_id(self) -> str:
         return str(next(self._ids))
 
-    def _post(self, call: Call, done: Callable[[int, bytes], None]):
+    def _post(self, call: Call, done: Callable[[int, numpy.ndarray], None]):
         self._local.post(call.path, json.dumps(call.body, default=plain).encode(), done)
 
     @property
@@ -348,8 +345,10 @@ def cached_tokens(answer) -> int:
     return ((answer.get("usage") or {}).get("prompt_tokens_details") or {}).get("cached_tokens", 0)
 
 
-def parsed(call: Call, status: int, body: bytes) -> dict:
-    answer = json.loads(body)
+def parsed(call: Call, status: int, body: numpy.ndarray):
+    if status == 200 and call.num_vectors:
+        return body.view(numpy.dtype("<f4")).reshape(call.num_vectors, -1)
+    answer = json.loads(body.tobytes())
     if status == 200:
         return answer
     raise RequestError(call.index, status, answer.get("error") or {})
@@ -436,10 +435,18 @@ async def run_async(model: Model, calls: list, use_tqdm: bool) -> list:
         return end.value
 
 
+def planned(plan, model, args, kwargs, adapter) -> Work:
+    work = plan(model, *args, **kwargs)
+    for call in work.calls if adapter is not None else []:
+        call.body["model"] = adapter
+    return work
+
+
 def _sync(plan, shows_progress=False):
     @functools.wraps(plan)
-    def method(self, *args, use_tqdm=shows_progress, **kwargs):
-        work = plan(self, *args, **kwargs)
+    def method(self, *args, adapter=None, use_tqdm=shows_progress, show_progress_bar=None, **kwargs):
+        use_tqdm = use_tqdm if show_progress_bar is None else show_progress_bar
+        work = planned(plan, self, args, kwargs, adapter)
         return work.collect(run(self, work.calls, use_tqdm))
     method.__name__ = plan.__name__[1:]
     return method
@@ -447,16 +454,17 @@ def _sync(plan, shows_progress=False):
 
 def _coroutine(plan):
     @functools.wraps(plan)
-    async def method(self, *args, use_tqdm=False, **kwargs):
-        work = plan(self, *args, **kwargs)
+    async def method(self, *args, adapter=None, use_tqdm=False, **kwargs):
+        work = planned(plan, self, args, kwargs, adapter)
         return work.collect(await run_async(self, work.calls, use_tqdm))
     method.__name__ = plan.__name__[1:]
     return method
 
 
 class LLM(Model):
-    """A model in this process. `use_tqdm` shows progress where tqdm is installed. Methods may be called
-    from several threads; their requests then run together, as those of a server's clients do."""
+    """A model in this process. Every method takes `adapter`, the name of a LoRA adapter, and `use_tqdm` (or
+    `show_progress_bar`), which shows progress where tqdm is installed. Methods may be called from several
+    threads; their requests then run together, as those of a server's clients do."""
     generate = _sync(Model._generate, shows_progress=True)
     chat = _sync(Model._chat, shows_progress=True)
     embed = _sync(Model._embed, shows_progress=True)

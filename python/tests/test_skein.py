@@ -3,10 +3,10 @@
 Run by `make check-clients`, which builds the wheel and installs it beside these packages.
 """
 import asyncio
+import gc
 import importlib.metadata
 import json
 import pathlib
-import shutil
 import sys
 import threading
 import urllib.request
@@ -18,6 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 import skein  # noqa: E402
+from peft_adapter import write_adapter  # noqa: E402
+from random_models import modernbert  # noqa: E402
 from skein_server import STORIES, SkeinServer, fetched, needed  # noqa: E402
 
 PROMPTS = ["Once upon a time", "The dog", "Lily and Tom went to the park."]
@@ -27,6 +29,13 @@ def ask(server, path, body):
     request = urllib.request.Request(server.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.loads(answer.read())
+
+
+def is_copy(array):
+    """Whether the numbers lie in memory of NumPy's, not in an answer's."""
+    while isinstance(array.base, numpy.ndarray):
+        array = array.base
+    return array.flags.owndata
 
 
 @pytest.fixture(scope="module")
@@ -51,16 +60,6 @@ def smollm2_server():
 def minilm():
     with skein.LLM(fetched("minilm")) as llm:
         yield llm
-
-
-def modernbert(kind, folder):
-    """A random model of the tests' data."""
-    data = ROOT / "tests/data"
-    golden = json.loads((data / f"modernbert/{kind}/golden.json").read_text())
-    model = pathlib.Path(shutil.copytree(data / f"modernbert/{kind}", folder / kind))
-    for file in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(data / "tokenizers" / golden["tokenizer"] / file, model)
-    return model
 
 
 def test_the_package_has_the_version_of_the_server():
@@ -101,6 +100,15 @@ def test_inputs_of_generate(stories):
     assert [output.text for output in once.outputs] == [output.text for output in again.outputs]
     short, long = stories.generate(PROMPTS[:2], [skein.SamplingParams(max_tokens=1), greedy])
     assert (len(short.outputs[0].token_ids), len(long.outputs[0].token_ids)) == (1, 6)
+
+
+def test_the_answers_live_longer_than_the_model(tmp_path):
+    with skein.LLM(modernbert("embedding", tmp_path)) as llm:
+        matrix = llm.encode(PROMPTS)
+        copy = matrix.copy()
+    del llm
+    gc.collect()
+    assert not is_copy(matrix) and (matrix == copy).all()
 
 
 def test_errors_name_the_input_and_the_field(stories):
@@ -181,7 +189,11 @@ def test_embeddings(minilm):
     assert matrix.shape == (70, 384) and matrix.dtype == numpy.float32
     outputs = minilm.embed(texts, use_tqdm=False)
     assert all((output.outputs.embedding == row).all() for output, row in zip(outputs, matrix))
+    # The vectors are the answers' own memory: 32 texts are one answer.
+    assert not any(is_copy(output.outputs.embedding) for output in outputs)
+    assert not is_copy(minilm.encode(texts[:32])) and is_copy(matrix)
     assert minilm.encode("A text about the number 3.").tolist() == matrix[3].tolist()
+    assert (minilm.encode(texts, batch_size=70) == matrix).all()
     with SkeinServer(fetched("minilm")) as server:
         for begin in (0, 69):
             entry = ask(server, "/v1/embeddings", {"input": texts[begin]})["data"][0]
@@ -203,6 +215,33 @@ def test_classes_and_pairs(tmp_path):
         assert [entry["score"] for entry in ranked] == sorted(scores, reverse=True)[:2]
         assert ranked[0]["text"] == documents[ranked[0]["corpus_id"]]
         assert llm.predict(("A query", documents[1])) == scores[1]
+
+
+def test_adapters(tmp_path):
+    """Each method that reads or writes text asks the adapter it is told."""
+    folder = write_adapter(tmp_path / "one", json.loads((STORIES / "config.json").read_text()), 1,
+                           ["self_attn.q_proj", "mlp.up_proj"])
+    asked = {
+        "generate": lambda llm, **more: [
+            output.outputs[0].text for output in llm.generate(
+                PROMPTS, skein.SamplingParams(max_tokens=12, temperature=0), use_tqdm=False, **more)],
+        "encode": lambda llm, **more: llm.encode(PROMPTS, **more).tolist(),
+        "predict": lambda llm, **more: llm.predict([(PROMPTS[0], text) for text in PROMPTS[1:]], **more).tolist(),
+        "rerank": lambda llm, **more: llm.rerank(PROMPTS[0], PROMPTS[1:], **more)}
+    with skein.LLM(STORIES, lora=[f"one={folder}"], pooling="mean") as llm:
+        for name, ask_for in asked.items():
+            base = ask_for(llm)
+            assert ask_for(llm, adapter="one") != base and ask_for(llm) == base, name
+        with pytest.raises(skein.RequestError, match="two"):
+            llm.generate("Once", adapter="two")
+
+
+@pytest.mark.parametrize("shown", [{"use_tqdm": True}, {"show_progress_bar": True}])
+def test_progress_is_shown(minilm, capsys, shown):
+    minilm.encode(["A text."] * 70, **shown)
+    assert "3/3" in capsys.readouterr().err
+    minilm.encode(["A text."] * 70)
+    assert capsys.readouterr().err == ""
 
 
 def test_coroutines(stories):
