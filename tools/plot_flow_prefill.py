@@ -4,7 +4,7 @@
     python3 tools/plot_flow_prefill.py
 
 Reads docs/results/data/flow-prefill.json; writes docs/results/flow-prefill.md and flow-prefill-*.svg. Nothing is measured here.
-Its parts: `simulated`, one for each trace under the name of its file, and `real`.
+Its parts: `simulated`, one or two for each trace under the name of its file (with `-lengths` its own prompts too), and `real`.
 """
 import json
 import pathlib
@@ -90,6 +90,14 @@ def bounds(setup, arrivals):
                f"  times the mean rate. While it lasts, a mean of flow-prefill's {flow:.2f} req/s is {flow * arrivals['busiest']:.2f} req/s, of {most:.2f} that can be computed."]), ""]
 
 
+def over_layers(setup):
+    """What stopping within a layer gains over stopping between layers."""
+    (flow, layers), (flow_slo, layers_slo) = ([setup[key][name] for name in ("flow-prefill", "layer-level")] for key in ("goodputs", "tightest"))
+    if None in (flow, layers, flow_slo, layers_slo):
+        return []
+    return [f"Stopping within layers over stopping between them: {flow / layers:.2f} times the goodput, deadlines {layers_slo / flow_slo:.2f} times as tight.", ""]
+
+
 def setup_section(setup, name, arrivals):
     goodputs = setup["goodputs"]
     rows = [[system, cell(goodput), *(ratio(goodput, goodputs.get(base)) for base in BASES), cell(setup["tightest"][system]), cell(setup["never_idle"][system])]
@@ -100,7 +108,7 @@ def setup_section(setup, name, arrivals):
             + ", ".join(f"{tokens}: {speed:.0f}" for tokens, speed in budget.items()) + ".",
             f"The smallest within 5 % of the fastest is the budget G unless another is named: {setup['budget']}.", "",
             *table(["system", "goodput req/s", *OVER, f"tightest SLO at {setup['slo_rate']:.2f} req/s", "never idle req/s"], rows),
-            *bounds(setup, arrivals),
+            *over_layers(setup), *bounds(setup, arrivals),
             *plot(setup["rate_points"], setup["name"], "requests/s", f"{stem}.svg"),
             *plot(setup["slo_points"], setup["name"], "factor on all deadlines", f"{stem}-slo.svg", True)]
 
@@ -158,17 +166,25 @@ def simulated_colocated(found):
             *table(["system", "goodput req/s", *DEADLINES], rows), by_cost_line(found["systems"], "goodput", "Goodput"), ""]
 
 
+def lengths_lines(lengths):
+    shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in lengths["shares"].items())
+    return [f"The prompts have the trace's own lengths: {lengths['mean']:,.0f} tokens in the mean, {lengths['median']:,} in the median, {lengths['p99']:,} at the 99th percentile; one token out each, no prefix",
+            f"shared. Up to 2,000 tokens they have text's deadline, up to 12,000 search's, beyond that file's: {shares}. Prompts of more than 38,000 tokens,",
+            f"{100 * lengths['left_out']:.1f} % of the trace, are left out, since no deadline is published for them.", ""]
+
+
 def simulated_lines(part, name):
     found = part["figures"]
-    arrivals = "Poisson arrivals" if name == "simulated" else f"arrivals of {name}.csv"
+    what = "arrivals and lengths" if "lengths" in found else "arrivals"
+    arrivals = "Poisson arrivals" if name == "simulated" else f"{what} of {name.removesuffix('-lengths')}.csv"
     spread = "" if name == "simulated" else ", equal arrival times spread up to the next"
-    lines = [f"## Full size, simulated: {arrivals}", *made_by(part), f"A800 80 GB; {found['count']} requests, {arrivals}{spread}; the simulator's times (devices/README.md says what is assumed).",
+    lines = [f"## Full size, simulated: {arrivals}", *made_by(part), f"A800 80 GB; {found['count']} requests, {arrivals}{spread}; the simulator's times (devices/README.md has their sources).",
              "Published: goodput 4.7-5.6 times distserve, up to 2.0 times cp2k and 4.5 times cp8k; with the mixture of experts up to 1.6 times",
              "cp2k and 2.4 times cp8k. No deadlines are published for the latter, so it has those of the 8B model. A step reads the weights of every expert",
              "that one of its tokens goes to. The tightest SLO is a factor on all deadlines, at three quarters of cp2k's goodput; smaller is",
              f"better. Both are found by bisection, whose last points lie {found['bisection_percent']:.1f} % apart. A difference of one or two of those says nothing.",
              "Never idle: requests per second where 64 are always there (a closed loop). distserve batches whole prompts up to 16,384 tokens, as its",
-             "own scheduler would; \"single\" takes one prompt at a time.", ""]
+             "own scheduler would; \"single\" takes one prompt at a time.", "", *(lengths_lines(found["lengths"]) if "lengths" in found else [])]
     for setup in found["setups"]:
         lines += setup_section(setup, name, found["arrivals"])
     for ablation in found.get("ablations", []):
