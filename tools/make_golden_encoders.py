@@ -80,6 +80,10 @@ MODELS = [
      {**MODERN, "classifier_pooling": "cls", "num_labels": 1}),
     ("modernbert-masked-lm", "ModernBertForMaskedLM",
      {**MODERN, "intermediate_size": 48, "num_hidden_layers": 2}),
+    # Named by the head they were trained with, which is not read; the first with BERT's old names of tensors.
+    ("bert-masked-lm", "BertForMaskedLM", {**SHAPE, **BERT}),
+    ("xlm-roberta-masked-lm", "XLMRobertaForMaskedLM", {**SHAPE, **ROBERTA}),
+    ("distilbert-masked-lm", "DistilBertForMaskedLM", DISTIL),
     # With the names of tensors and members that transformers gives, and with those of the published files.
     ("nomic-bert", "NomicBertModel", {**SHAPE, **NOMIC}),
     ("nomic-bert-published", "NomicBertModel", {**SHAPE, **NOMIC, "num_attention_heads": 4}),
@@ -87,10 +91,6 @@ MODELS = [
     ("gte-published", "GteModel", {**SHAPE, **GTE, "type_vocab_size": 0, "rope_parameters": NTK}),
     ("gte-reranker", "GteForSequenceClassification", {**SHAPE, **GTE, "num_labels": 1}),
     ("gte-reranker-published", "GteForSequenceClassification", {**SHAPE, **GTE, "num_labels": 1}),
-    # Named by the head they were trained with, which is not read; the first with BERT's old names of tensors.
-    ("bert-masked-lm", "BertForMaskedLM", {**SHAPE, **BERT}),
-    ("xlm-roberta-masked-lm", "XLMRobertaForMaskedLM", {**SHAPE, **ROBERTA}),
-    ("distilbert-masked-lm", "DistilBertForMaskedLM", DISTIL),
 ]
 
 

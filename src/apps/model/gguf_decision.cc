@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-constexpr char kTemplateKey[] = "tokenizer.chat_template.systemone";
+constexpr char kDecisionTemplateKey[] = "tokenizer.chat_template.systemone";
 // The prompt that Kev was trained to read, as llama.cpp's converter writes it. Its own server
 // encodes the same (server/decisions/heads/kev_sequence.h).
 constexpr std::string_view kKevTemplate =
@@ -22,26 +22,27 @@ constexpr std::string_view kKevTemplate =
 
 // The types of questions in the order of temperatures, and the numbers of options that have their
 // own: in files, and as decision models of other origin name them.
-constexpr const char* kTypes[] = {"choice", "score", "noul"};
-constexpr std::pair<const char*, const char*> kBuckets[] = {
+constexpr const char* kQuestionTypes[] = {"choice", "score", "noul"};
+constexpr std::pair<const char*, const char*> kOptionBuckets[] = {
     {"2", "2"}, {"3_5", "3-5"}, {"6_10", "6-10"}, {"11", "11+"}};
 
-Result<std::optional<double>> Temperature(const GgufMetadata& metadata, const std::string& key) {
+Result<std::optional<double>> ReadTemperature(const GgufMetadata& metadata,
+                                              const std::string& key) {
   SKEIN_ASSIGN_OR_RETURN(const auto value, metadata.Double(key));
   if (value && !(*value > 0)) return metadata.Error(key, "must be a number above 0");
   return value ? std::optional(ShortestDecimal(*value)) : value;
 }
 
-Result<Json> Temperatures(const GgufMetadata& metadata, const std::string& prefix) {
+Result<Json> ReadTemperatures(const GgufMetadata& metadata, const std::string& prefix) {
   Json json;
   json["temperature"] = Json::array();
   json["temperature_by_options"] = Json::object();
-  for (const char* const type : kTypes) {
+  for (const char* const type : kQuestionTypes) {
     const std::string key = prefix + "temperature." + type;
-    SKEIN_ASSIGN_OR_RETURN(const auto usual, Temperature(metadata, key));
+    SKEIN_ASSIGN_OR_RETURN(const auto usual, ReadTemperature(metadata, key));
     json["temperature"].push_back(usual.value_or(1));
-    for (const auto& [bucket, name] : kBuckets) {
-      SKEIN_ASSIGN_OR_RETURN(const auto own, Temperature(metadata, key + "." + bucket));
+    for (const auto& [bucket, name] : kOptionBuckets) {
+      SKEIN_ASSIGN_OR_RETURN(const auto own, ReadTemperature(metadata, key + "." + bucket));
       if (own) json["temperature_by_options"][std::string(type) + ":" + name] = *own;
     }
   }
@@ -64,16 +65,16 @@ Result<std::optional<Json>> ReadGgufDecision(const GgufModel& file) {
                                               : "decisions of any language model") +
                              " (docs/decision-models.md)");
   }
-  SKEIN_ASSIGN_OR_RETURN(const auto text, metadata.String(kTemplateKey));
-  if (!text) return metadata.Error(kTemplateKey, "is missing");
+  SKEIN_ASSIGN_OR_RETURN(const auto text, metadata.String(kDecisionTemplateKey));
+  if (!text) return metadata.Error(kDecisionTemplateKey, "is missing");
   if (*text != kKevTemplate) {
     return metadata.Unsupported(
-        kTemplateKey,
+        kDecisionTemplateKey,
         "is not Kev's prompt; serve the directory from which the file was made "
         "(docs/decision-models.md)");
   }
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor head, file.Find("cls.output.weight"));
-  SKEIN_ASSIGN_OR_RETURN(Json json, Temperatures(metadata, prefix));
+  SKEIN_ASSIGN_OR_RETURN(Json json, ReadTemperatures(metadata, prefix));
   json["head_dim"] = head.num_rows() / 2;
   return std::optional(std::move(json));
 }

@@ -35,7 +35,7 @@ Json InTurn(Json first, Json second) {
           {"pretokenizers", Json::array({std::move(first), std::move(second)})}};
 }
 
-Json CutsOf(const std::string& regex) {
+Json SplitCuts(const std::string& regex) {
   return InTurn({{"type", "Split"},
                  {"pattern", {{"Regex", regex}}},
                  {"behavior", "Isolated"},
@@ -47,9 +47,9 @@ Json CutsOf(const std::string& regex) {
 // marks are part of a word.
 Json WordCuts(const char* digits, const char* marks = "") {
   const std::string letters = std::string("[\\p{L}") + marks + "]+|";
-  return CutsOf(std::string("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?") +
-                (*marks == '\0' ? std::string("\\p{L}+|") : letters) + digits + "| ?[^\\s\\p{L}" +
-                marks + "\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+");
+  return SplitCuts(std::string("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?") +
+                   (*marks == '\0' ? std::string("\\p{L}+|") : letters) + digits +
+                   "| ?[^\\s\\p{L}" + marks + "\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+");
 }
 
 // The cuts of GPT-4o: words end before a capital, and contractions stay at their word.
@@ -57,8 +57,9 @@ Json CasedWordCuts() {
   const std::string upper = "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]";
   const std::string lower = "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]";
   const std::string begin = "[^\\r\\n\\p{L}\\p{N}]?", end = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?|";
-  return CutsOf(begin + upper + "*" + lower + "+" + end + begin + upper + "+" + lower + "*" + end +
-                "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+");
+  return SplitCuts(begin + upper + "*" + lower + "+" + end + begin + upper + "+" + lower + "*" +
+                   end +
+                   "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+");
 }
 
 constexpr GgufPreTokenizer kPreTokenizers[] = {

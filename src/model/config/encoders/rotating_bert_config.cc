@@ -13,15 +13,16 @@ namespace skein {
 namespace {
 
 // The names of members: the published NomicBERT has GPT-2's.
-struct Keys {
+struct RotatingKeys {
   const char *hidden, *mlp, *layers, *heads, *positions, *epsilon;
 };
-constexpr Keys kBertKeys = {"hidden_size",         "intermediate_size",       "num_hidden_layers",
-                            "num_attention_heads", "max_position_embeddings", "layer_norm_eps"};
-constexpr Keys kGptKeys = {"n_embd", "n_inner",     "n_layer",
-                           "n_head", "n_positions", "layer_norm_epsilon"};
+constexpr RotatingKeys kLibraryKeys = {
+    "hidden_size",         "intermediate_size",       "num_hidden_layers",
+    "num_attention_heads", "max_position_embeddings", "layer_norm_eps"};
+constexpr RotatingKeys kPublishedNomicKeys = {"n_embd", "n_inner",     "n_layer",
+                                              "n_head", "n_positions", "layer_norm_epsilon"};
 
-Status ReadShape(const JsonObject& json, const Keys& keys, ModelConfig* config) {
+Status ReadRotatingShape(const JsonObject& json, const RotatingKeys& keys, ModelConfig* config) {
   SKEIN_RETURN_IF_ERROR(RequireSize(json, "vocab_size", kMaxWidth, &config->vocab_size));
   SKEIN_RETURN_IF_ERROR(RequireSize(json, keys.hidden, kMaxWidth, &config->hidden_size));
   SKEIN_RETURN_IF_ERROR(RequireSize(json, keys.mlp, kMaxWidth, &config->intermediate_size));
@@ -53,7 +54,7 @@ Status ReadShape(const JsonObject& json, const Keys& keys, ModelConfig* config) 
   return Status::Ok();
 }
 
-Status RequireFlag(const JsonObject& json, const char* key, bool wanted) {
+Status RequireFlagIs(const JsonObject& json, const char* key, bool wanted) {
   SKEIN_ASSIGN_OR_RETURN(const bool flag, ReadFlag(json, key, wanted));
   if (flag == wanted) return Status::Ok();
   return Unsupported(json, key,
@@ -61,7 +62,7 @@ Status RequireFlag(const JsonObject& json, const char* key, bool wanted) {
                          (wanted ? "true" : "false") + " is supported");
 }
 
-Status RequireText(const JsonObject& json, const char* key, const char* wanted) {
+Status RequireTextIs(const JsonObject& json, const char* key, const char* wanted) {
   SKEIN_ASSIGN_OR_RETURN(const auto text, json.String(key));
   if (text.value_or(wanted) == wanted) return Status::Ok();
   return Unsupported(json, key,
@@ -69,7 +70,7 @@ Status RequireText(const JsonObject& json, const char* key, const char* wanted) 
 }
 
 // A number that must be the one of the models without a feature; null and absent are that one.
-Status RequireNumber(const JsonObject& json, const char* key, double wanted) {
+Status RequireNumberIs(const JsonObject& json, const char* key, double wanted) {
   SKEIN_ASSIGN_OR_RETURN(const auto number, json.Double(key));
   if (number.value_or(wanted) == wanted) return Status::Ok();
   return Unsupported(
@@ -80,16 +81,16 @@ Status RequireNumber(const JsonObject& json, const char* key, double wanted) {
 Status ReadNomic(const JsonObject& json, ModelConfig* config) {
   for (const char* key : {"prenorm", "parallel_block", "causal", "qkv_proj_bias", "mlp_fc1_bias",
                           "mlp_fc2_bias", "rotary_emb_interleaved", "use_rms_norm"}) {
-    SKEIN_RETURN_IF_ERROR(RequireFlag(json, key, false));
+    SKEIN_RETURN_IF_ERROR(RequireFlagIs(json, key, false));
   }
   for (const char* key :
        {"moe_every_n_layers", "num_experts", "rotary_emb_scale_base", "rotary_scaling_factor"}) {
-    SKEIN_RETURN_IF_ERROR(RequireNumber(json, key, 0));
+    SKEIN_RETURN_IF_ERROR(RequireNumberIs(json, key, 0));
   }
-  SKEIN_RETURN_IF_ERROR(RequireNumber(json, "rotary_emb_fraction", 1));
+  SKEIN_RETURN_IF_ERROR(RequireNumberIs(json, "rotary_emb_fraction", 1));
   config->activation = Activation::kSilu;
   if (json.Has("rotary_emb_base")) {
-    SKEIN_RETURN_IF_ERROR(RequireText(json, "activation_function", "swiglu"));
+    SKEIN_RETURN_IF_ERROR(RequireTextIs(json, "activation_function", "swiglu"));
     SKEIN_ASSIGN_OR_RETURN(config->rope, ReadPlainRope(json, "rotary_emb_base"));
     return Status::Ok();
   }
@@ -121,10 +122,10 @@ Result<RopeConfig> ReadNtkRope(const JsonObject& json, const JsonObject& scaling
 }
 
 Status ReadGte(const JsonObject& json, ModelConfig* config) {
-  SKEIN_RETURN_IF_ERROR(RequireText(json, "position_embedding_type", "rope"));
-  SKEIN_RETURN_IF_ERROR(RequireText(json, "layer_norm_type", "layer_norm"));
-  SKEIN_RETURN_IF_ERROR(RequireFlag(json, "logn_attention_scale", false));
-  SKEIN_RETURN_IF_ERROR(RequireFlag(json, "pack_qkv", true));
+  SKEIN_RETURN_IF_ERROR(RequireTextIs(json, "position_embedding_type", "rope"));
+  SKEIN_RETURN_IF_ERROR(RequireTextIs(json, "layer_norm_type", "layer_norm"));
+  SKEIN_RETURN_IF_ERROR(RequireFlagIs(json, "logn_attention_scale", false));
+  SKEIN_RETURN_IF_ERROR(RequireFlagIs(json, "pack_qkv", true));
   SKEIN_RETURN_IF_ERROR(ReadActivation(json, "hidden_act", &config->activation));
   config->qkv_bias = config->o_bias = config->mlp_bias = true;
   SKEIN_ASSIGN_OR_RETURN(const auto scaling, json.Object("rope_scaling"));
@@ -146,8 +147,8 @@ Status ReadGte(const JsonObject& json, ModelConfig* config) {
 Status ReadRotatingBertConfig(const JsonObject& json, ModelConfig* config) {
   const bool nomic = config->architecture == Architecture::kNomicBert;
   config->encoder.rotates = true;
-  SKEIN_RETURN_IF_ERROR(
-      ReadShape(json, nomic && json.Has("n_embd") ? kGptKeys : kBertKeys, config));
+  SKEIN_RETURN_IF_ERROR(ReadRotatingShape(
+      json, nomic && json.Has("n_embd") ? kPublishedNomicKeys : kLibraryKeys, config));
   SKEIN_RETURN_IF_ERROR(nomic ? ReadNomic(json, config) : ReadGte(json, config));
   if (config->head != Head::kClassifier) return Status::Ok();
   config->encoder.tensor_prefix = "new.";
