@@ -212,7 +212,7 @@ class Pair {
   std::vector<std::unique_ptr<Vector>> storage_;
 };
 
-class ChunkedHashTreeChoice : public testing::TestWithParam<Choice> {};
+class ChunkedHashTreeChoice : public ::testing::TestWithParam<Choice> {};
 
 TEST_P(ChunkedHashTreeChoice, AgreesWithTheDefinitions) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
