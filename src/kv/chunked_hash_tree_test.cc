@@ -216,24 +216,24 @@ class ChunkedHashTreeChoice : public ::testing::TestWithParam<Choice> {};
 
 TEST_P(ChunkedHashTreeChoice, AgreesWithTheDefinitions) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Pair pair(GetParam(), seed);
     for (int step = 0; step < 120; ++step) {
       pair.Step();
       pair.Compare();
-      if (testing::Test::HasFatalFailure()) return;
+      if (::testing::Test::HasFatalFailure()) return;
     }
     while (!pair.Done()) {
       pair.Drain();
       pair.Compare();
-      if (testing::Test::HasFatalFailure()) return;
+      if (::testing::Test::HasFatalFailure()) return;
     }
     EXPECT_EQ(pair.num_nodes(), 1);  // only the root is left
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, ChunkedHashTreeChoice,
-                         testing::Values(Choice::kFewestMissing, Choice::kLeastPrefixLoss));
+                         ::testing::Values(Choice::kFewestMissing, Choice::kLeastPrefixLoss));
 
 // The requests of one test, given by their chunks.
 class Requests {
@@ -268,7 +268,7 @@ std::vector<int> Chunks(int shared, int own_from, int num_own) {
 TEST(ChunkedHashTree, FewestMissingCostsLeastDepthWhereLengthsAreEqual) {
   int num_compared = 0, num_losses = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Random random(seed);
     Requests literal(Choice::kFewestMissing), greedy(Choice::kLeastPrefixLoss);
     const int64_t length = random.Between(1, 10);

@@ -81,11 +81,10 @@ std::unique_ptr<Task> CudaExecutor::Begin(const StepPlan& plan) {
   state.outputs_coming = false;
   ForwardBatch& batch = state.pass->batch();
   batch.Clear();
-  state->outputs.Begin(plan);
-  ForEachRow(plan,
-             [&](const PlanRow& row) { state->outputs.AddRow(row, row.block_table, &batch); });
-  Lose(state->pass->Begin(CopiesOf(plan), state->outputs.largest_alone()));
-  return std::make_unique<CudaTask>(&pool, std::move(state));
+  state.outputs.Begin(plan);
+  ForEachRow(plan, [&](const PlanRow& row) { state.outputs.AddRow(row, row.block_table, &batch); });
+  Lose(state.pass->Begin(CopiesOf(plan), state.outputs.largest_alone()));
+  return task;
 }
 
 TaskStatus CudaExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
