@@ -128,7 +128,9 @@ Status TakeStatus(WireReader* in) {
   std::string message = in->Text("message");
   std::string param = in->Text("param");
   const auto retry_after_s = in->Number<int64_t>("retry_after_s");
-  if (in->failed() || code == static_cast<uint8_t>(StatusCode::kOk)) return Status::Ok();
+  const bool ok = code == static_cast<uint8_t>(StatusCode::kOk);
+  if (ok && !(message.empty() && param.empty() && retry_after_s == 0)) in->Fail("status");
+  if (in->failed() || ok) return Status::Ok();
   return Status(static_cast<StatusCode>(code), std::move(message), std::move(param))
       .RetryAfter(retry_after_s);
 }

@@ -176,6 +176,12 @@ TEST(HandoverMessages, ErrorsNameTheField) {
   EXPECT_EQ(message(FrameOf(run)), "ok");
   CallOutput output{.call = 1, .output = {.finish = FinishReason::kError}};
   EXPECT_NE(message(FrameOf(output)).find("'status'"), std::string::npos);
+  // A status that is ok says nothing more: its last field is the time of a retry.
+  output.output.finish = FinishReason::kStop;
+  WireBytes ended = FrameOf(output);
+  EXPECT_EQ(message(ended), "ok");
+  ended[ended.size() - sizeof(int32_t) - 1] = std::byte{1};
+  EXPECT_NE(message(ended).find("'status'"), std::string::npos);
 }
 
 TEST(HandoverMessages, HeadsAreChecked) {
