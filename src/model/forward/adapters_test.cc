@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -82,8 +83,8 @@ class AdaptersTest : public ::testing::TestWithParam<std::tuple<const char*, con
   }
   void TearDown() override { fs::remove_all(dir_); }
 
-  // Makes and loads an adapter for `modules` of every layer. Its numbers are normally distributed,
-  // times `size`.
+  // Makes and loads an adapter for those of `modules` that the model has, in every layer. Its
+  // numbers are normally distributed, times `size`.
   LoraWeights Load(const std::vector<std::string>& modules, float size) {
     std::normal_distribution<float> normal(0, 0.2f * size);
     const auto draw = [&](int64_t rows, int64_t columns) {
@@ -93,16 +94,18 @@ class AdaptersTest : public ::testing::TestWithParam<std::tuple<const char*, con
     };
     const ModelFiles files = ModelFiles::Open(model_dir_).value();
     Tensors tensors;
+    std::set<std::string> found;
     for (const std::string& name : files.Names()) {
       const std::string path = name.substr(0, name.rfind('.'));
       const std::string module = path.substr(path.rfind('.') + 1);
       if (std::ranges::find(modules, module) == modules.end()) continue;
+      found.insert(module);
       const std::vector<int64_t> shape = files.Find(name).value().shape;
       tensors["base_model.model." + path + ".lora_A.weight"] = draw(kRank, shape[1]);
       tensors["base_model.model." + path + ".lora_B.weight"] = draw(shape[0], kRank);
     }
     adapter_dir_ = dir_ / std::to_string(adapters_.size());
-    WriteAdapter(adapter_dir_, tensors, kRank, modules);
+    WriteAdapter(adapter_dir_, tensors, kRank, {found.begin(), found.end()});
     const LoraAdapter adapter = LoraAdapter::Open(adapter_dir_).value();
     return LoadLoraWeights(adapter, model_->config(), model_->weights().dtype).value();
   }
