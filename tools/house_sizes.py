@@ -35,8 +35,9 @@ JSON = "nlohmann/json.hpp"
 
 def read_revision(revision):
     """name -> text of the C++ sources of a revision."""
-    archive = subprocess.run(["git", "-C", ROOT, "archive", revision, *FOLDERS],
-                             check=True, capture_output=True).stdout
+    there = subprocess.run(["git", "-C", ROOT, "ls-tree", "--name-only", revision, *FOLDERS], check=True, capture_output=True,
+                           text=True).stdout.split()
+    archive = subprocess.run(["git", "-C", ROOT, "archive", revision, *there], check=True, capture_output=True).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         return {m.name: tar.extractfile(m).read().decode() for m in tar
                 if m.isfile() and m.name.endswith(SUFFIXES)}
