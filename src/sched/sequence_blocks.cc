@@ -74,6 +74,16 @@ bool SequenceBlocks::AttachTo(BlockManager* manager, const SequenceBlocks& paren
   return true;
 }
 
+void SequenceBlocks::Follow(BlockManager* manager, const SequenceBlocks& parent,
+                            int32_t prefix_len) {
+  for (int32_t i = 0; i < prefix_len / kBlockTokens; ++i) {
+    if (blocks_[i] == parent.blocks_[i]) continue;
+    manager->Ref(parent.blocks_[i]);
+    manager->Unref(blocks_[i]);
+    blocks_[i] = parent.blocks_[i];
+  }
+}
+
 bool SequenceBlocks::Grow(BlockManager* manager, int64_t num_tokens) {
   if (BlocksFor(num_tokens) <= std::ssize(blocks_)) return true;
   const BlockId block = manager->Allocate();

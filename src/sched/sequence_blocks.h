@@ -67,7 +67,11 @@ class SequenceBlocks {
   bool AttachTo(BlockManager* manager, const SequenceBlocks& parent, int32_t prefix_len,
                 const Hold& hold, int32_t num_reserved);
 
-  // Adds a block if `num_tokens` do not fit. Returns false if no block is available.
+  // After AttachTo: takes the parent's blocks of those tokens again, which were since found to be
+  // in the cache under other ids. REQUIRES: no step that is to go on reads these blocks.
+  void Follow(BlockManager* manager, const SequenceBlocks& parent, int32_t prefix_len);
+
+  // Adds a block if `num_tokens` do not fit. False when none is available.
   bool Grow(BlockManager* manager, int64_t num_tokens);
 
   // Publishes the full blocks among those that hold the first `num_computed` tokens.

@@ -121,7 +121,12 @@ void SharedPrefixes::Complete(const StepRow& row, TimeUs now_us) {
   prefix->num_planned = 0;
   prefix->blocks.Publish(blocks_, prefix->tokens, prefix->num_computed);
   prefix->blocks.FinishRow(blocks_);
+  // A block that was in the cache already takes the place of the computed one, also for members:
+  // they never hold a block without the one that the cache has before it.
   for (Sequence* member : prefix->members) {
+    if (member->holds_shared_prefix) {
+      member->blocks.Follow(blocks_, prefix->blocks, prefix->length());
+    }
     ranks_->FollowPrefix(member, prefix->num_computed, now_us);
   }
 }
