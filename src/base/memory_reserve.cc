@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <exception>
@@ -13,7 +14,10 @@ namespace {
 // A new handler gets no argument: what it needs lies here.
 std::array<std::atomic<void*>, MemoryReserve::kNumSlices> slices{};  // null: given back
 std::atomic<int32_t> num_missing{0};
-thread_local int32_t num_scopes[2] = {};  // by their share
+// The shares of the thread's scopes, the innermost last. Deeper scopes count as the last that fits.
+constexpr size_t kMaxScopes = 64;
+thread_local std::array<ReserveScope::Share, kMaxScopes> shares{};
+thread_local size_t num_scopes = 0;
 
 void* MapSlice() {
   void* memory = mmap(nullptr, MemoryReserve::kSliceBytes, PROT_READ | PROT_WRITE,
@@ -44,8 +48,11 @@ bool MemoryReserve::Keep() {
 }
 
 void MemoryReserve::OnNoMemory() {
-  const bool all = num_scopes[1] > 0 || std::uncaught_exceptions() > 0;
-  const bool half = num_scopes[0] > 0 && NumMissing() < kNumSlices / 2;
+  const auto scoped = [](ReserveScope::Share share) {
+    return num_scopes > 0 && shares[std::min(num_scopes, kMaxScopes) - 1] == share;
+  };
+  const bool all = scoped(ReserveScope::Share::kAll) || std::uncaught_exceptions() > 0;
+  const bool half = scoped(ReserveScope::Share::kHalf) && NumMissing() < kNumSlices / 2;
   if ((!all && !half) || !GiveSliceBack()) throw std::bad_alloc();
 }
 
@@ -67,11 +74,12 @@ bool MemoryReserve::Refill() {
   return NumMissing() == 0;
 }
 
-ReserveScope::ReserveScope(Share share) : share_(share) {
+ReserveScope::ReserveScope(Share share) {
   (void)MemoryReserve::Refill();  // not in the handler: it could go on for ever
-  ++num_scopes[static_cast<size_t>(share_)];
+  if (num_scopes < kMaxScopes) shares[num_scopes] = share;
+  ++num_scopes;
 }
 
-ReserveScope::~ReserveScope() { --num_scopes[static_cast<size_t>(share_)]; }
+ReserveScope::~ReserveScope() { --num_scopes; }
 
 }  // namespace skein

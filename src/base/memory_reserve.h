@@ -31,8 +31,9 @@ class MemoryReserve {
   static void OnNoMemory();  // the handler
 };
 
-// While it lives, failed allocations of its thread may use the reserve. A handler of requests may
-// use half of it: libraries that it calls do not survive every failure, but it takes any amount.
+// While it lives, failed allocations of its thread may use the reserve; of nested scopes the
+// innermost decides. A handler of requests may use half of it: libraries that it calls do not
+// survive every failure, but it takes any amount.
 class ReserveScope {
  public:
   enum class Share : uint8_t { kHalf, kAll };
@@ -41,9 +42,6 @@ class ReserveScope {
   ~ReserveScope();
   ReserveScope(const ReserveScope&) = delete;
   ReserveScope& operator=(const ReserveScope&) = delete;
-
- private:
-  const Share share_;
 };
 
 }  // namespace skein

@@ -199,8 +199,9 @@ Result<uint16_t> HttpServer::Impl::Start() {
   for (IoThread& io_thread : io_threads_) {
     io_thread.work.emplace(io_thread.io.get_executor());
     io_thread.thread = std::thread([&io = io_thread.io] {
-      // Connections catch failed allocations in their own work. Only handlers of Asio itself can
-      // still throw.
+      // Connections catch failed allocations in their own work, which has half of the reserve.
+      // Handlers of Asio itself can still throw, and a strand allocates in a destructor.
+      const ReserveScope no_failed_allocation;
       while (true) {
         try {
           io.run();
