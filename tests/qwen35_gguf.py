@@ -74,6 +74,9 @@ def add_vocabulary(writer, folder, size):
     writer.add_token_list([tokens.get(i, f"<unused{i}>") for i in range(size)])
     writer.add_token_types([3 if added.get(i, {}).get("special") else 4 if i in added else 1 if i in tokens else 5 for i in range(size)])
     writer.add_token_merges([merge if isinstance(merge, str) else " ".join(merge) for merge in file["model"]["merges"]])
+    end = next((id for id, text in tokens.items() if text == "<|endoftext|>"), None)
+    if end is not None:
+        writer.add_eos_token_id(end)
     writer.add_add_bos_token(False)
 
 
@@ -155,9 +158,11 @@ def write_qwen35(folder, path, kind=gguf.GGMLQuantizationType.F32, change=lambda
 
 def write_kev(folder, path, kind=gguf.GGMLQuantizationType.F32, template=KEV_TEMPLATE, temperatures=None):
     """`temperatures`: name -> number; that of head.pt for all types of questions if there are none."""
-    known = temperatures or dict.fromkeys(("choice", "score", "noul"), read_head(folder)["temperature"])
+    trained = read_head(folder)
+    known = temperatures or dict.fromkeys(("choice", "score", "noul"), trained["temperature"])
 
     def change(writer):
+        writer.add_uint32("qwen35.embedding_length_out", 2 * trained["head_dim"])
         writer.add_string("qwen35.decision.type", "kev")
         for name, value in known.items():
             writer.add_float32(f"qwen35.decision.temperature.{name}", value)
