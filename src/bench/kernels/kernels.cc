@@ -172,16 +172,14 @@ class ProductBench {
   int32_t num_results() const { return product_.swiglu ? product_.n / 2 : product_.n; }
 
   ProductCut Cut(int32_t m) const {
-    return CutProduct(
-        {.m = m,
-         .n = num_results(),
-         .k = product_.k,
-         .swiglu = product_.swiglu,
-         .element_bytes = static_cast<size_t>(SizeOf(options_.dtype)),
-         .matrix_unit = kernels_.isa() == Isa::kAmx,
-         .bf16_pairs = NumericClassOf(kernels_.isa(), options_.dtype) == NumericClass::kBf16,
-         .col_unit = std::max(product_.head_dim, 1)},
-        team_.num_threads());
+    return CutProduct({.m = m,
+                       .n = num_results(),
+                       .k = product_.k,
+                       .swiglu = product_.swiglu,
+                       .element_bytes = static_cast<size_t>(SizeOf(options_.dtype)),
+                       .unit = UnitOf(kernels_.isa(), options_.dtype),
+                       .col_unit = std::max(product_.head_dim, 1)},
+                      team_.num_threads());
   }
 
   // Heads are the results of one ticket at a time, in memory of the thread that computes them.

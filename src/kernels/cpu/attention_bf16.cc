@@ -14,7 +14,8 @@
 #include "kernels/cpu/vec_avx512.h"
 // These bodies must come after the vector type that they use.
 #include "kernels/cpu/attention_power_body.h"
-#include "kernels/cpu/gemm_bf16_body.h"
+#include "kernels/cpu/bf16_dot_body.h"
+#include "kernels/cpu/dot_tile_body.h"
 
 namespace skein {
 namespace {
@@ -77,10 +78,10 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk> {
     const std::byte* keys[2] = {item.blocks[block], item.blocks[block] + args_.k_bytes / 2};
     const auto* q = reinterpret_cast<const std::byte*>(q_ + (item.row + row) * kMaxQStride);
     float* scores = Scores(block) + row * kKvBlockTokens;
-    DotSums<R, 2> sums;
-    LoadSums<R, 2>(scores, kKvBlockTokens, /*fresh=*/true, sums);
-    AddPairs<kQBytes, R, 2>(q, keys, nullptr, (args_.head_dim + 1) / 2, sums);
-    StoreSums<R, 2>(sums, scores, kKvBlockTokens);
+    DotSums<Bf16Dot, R, 2> sums;
+    LoadSums<Bf16Dot, R, 2>(scores, kKvBlockTokens, /*fresh=*/true, sums);
+    AddGroups<Bf16Dot, kQBytes, R, 2>(q, keys, nullptr, 0, (args_.head_dim + 1) / 2, sums);
+    StoreSums<Bf16Dot, R, 2>(sums, scores, kKvBlockTokens);
   }
 
   // acc += weights * V for R rows of the item and P panels of V.
@@ -88,18 +89,18 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk> {
   void AddValues(const Item& item, int32_t row, int32_t panel) {
     constexpr int32_t kPairs = kKvBlockTokens / 2;
     float* acc = StateAt(item.step).acc + (item.row + row) * stride_ + panel * kPanelCols;
-    DotSums<R, P> sums;
-    LoadSums<R, P>(acc, stride_, item.fresh, sums);
+    DotSums<Bf16Dot, R, P> sums;
+    LoadSums<Bf16Dot, R, P>(acc, stride_, item.fresh, sums);
     for (int32_t b = 0; b < item.num_blocks; ++b) {
       const std::byte* values[P];
       for (int p = 0; p < P; ++p) {
-        values[p] = item.blocks[b] + args_.k_bytes + (panel + p) * (kPairs * kPairBytes);
+        values[p] = item.blocks[b] + args_.k_bytes + (panel + p) * (kPairs * kGroupBytes);
       }
       const uint16_t* weights = item.weights + b * kBlockScores + row * kKvBlockTokens;
-      AddPairs<kWeightBytes, R, P>(reinterpret_cast<const std::byte*>(weights), values, nullptr,
-                                   kPairs, sums);
+      AddGroups<Bf16Dot, kWeightBytes, R, P>(reinterpret_cast<const std::byte*>(weights), values,
+                                             nullptr, 0, kPairs, sums);
     }
-    StoreSums<R, P>(sums, acc, stride_);
+    StoreSums<Bf16Dot, R, P>(sums, acc, stride_);
   }
 };
 

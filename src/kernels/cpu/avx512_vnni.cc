@@ -14,28 +14,32 @@
 #include "kernels/cpu/vec_avx512.h"
 // These bodies must come after the vector type that they use.
 #include "kernels/cpu/gemm_blocks_body.h"
-#include "kernels/cpu/gemm_int8_body.h"
+#include "kernels/cpu/gemm_dot_body.h"
 
 namespace skein {
 namespace {
 
-// 16 sums of int8 products, with the contract of scalar::Sums. The instruction multiplies unsigned
-// by signed bytes. Therefore 128 is added to the row's bytes, and the sums start from -128 times
-// the sum of the column. Intermediate overflow wraps around and cancels.
-struct Sums {
-  static constexpr bool kOffset = true;
+// vpdpbusd multiplies unsigned by signed bytes. Therefore 128 is added to the row's bytes, and the
+// sums start from -128 times the sum of the column. Intermediate overflow wraps around and cancels.
+struct Int8Product {
+  static constexpr int32_t kTermBytes = 1;
 
-  __m512i v;
-
-  using Quads = __m512i;
-  static Quads LoadQuads(const std::byte* p) { return _mm512_loadu_si512(p); }
-  using Row = __m512i;
-  static Row Broadcast(int32_t quad) { return _mm512_set1_epi32(quad ^ int32_t(0x80808080u)); }
-  static Sums Load(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
-  void Store(int32_t* p) const { _mm512_storeu_si512(p, v); }
+  using Sums = __m512i;
+  static Sums Zero() { return _mm512_setzero_si512(); }
+  static Sums Load(const float* p) { return _mm512_loadu_si512(p); }
+  static void Store(Sums sums, float* p) { _mm512_storeu_si512(p, sums); }
+  static Sums Add(Sums sums, __m512i row, __m512i columns) {
+    return _mm512_dpbusd_epi32(sums, row, columns);
+  }
+  static __m512i Row(__m512i bytes) { return _mm512_xor_si512(bytes, _mm512_set1_epi8(-128)); }
+  static Sums Start(const PackedWeight& w, int32_t panel) {
+    return _mm512_loadu_si512(w.offsets() + kPanelCols * panel);
+  }
+  static void Finish(const GemmCall& call, float* c, int64_t ldc, int32_t row, int32_t rows,
+                     int32_t column) {
+    ScaleSums<avx512::Vec>(call, c, ldc, row, rows, column);
+  }
 };
-
-inline Sums Dot(Sums sums, __m512i a, __m512i w) { return {_mm512_dpbusd_epi32(sums.v, a, w)}; }
 
 // The operations on quads of blocks, with the contract of scalar::Blocks. The weights are the
 // unsigned operand, so 128 is added to signed weights.
@@ -78,7 +82,7 @@ struct Blocks {
 
 }  // namespace
 
-void Avx512VnniGemm(const GemmCall& call) { GemmInt8<avx512::Vec, Sums>(call); }
+void Avx512VnniGemm(const GemmCall& call) { GemmDots<Int8Product>(call); }
 void Avx512VnniGemmBlocks(const GemmCall& call) { GemmBlocks<avx512::Vec, Blocks>(call); }
 
 }  // namespace skein

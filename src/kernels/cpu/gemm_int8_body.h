@@ -71,11 +71,7 @@ inline void Int8PanelSums(const GemmCall& call, int32_t first, int32_t row_begin
   constexpr int32_t kBlock = 512;  // elements of k
   alignas(64) int32_t sums[kRowsPerChunk * 16 * P];
   const int32_t k = call.w->k();
-  for (int32_t r = 0; r < rows; ++r) {
-    for (int32_t i = 0; i < 16 * P; ++i) {
-      sums[r * 16 * P + i] = S::kOffset ? call.w->offsets()[16 * first + i] : 0;
-    }
-  }
+  for (int32_t i = 0; i < rows * 16 * P; ++i) sums[i] = 0;
   const int8_t* a = static_cast<const int8_t*>(call.a) + row_begin * call.lda;
   for (int32_t k_begin = 0; k_begin < k; k_begin += kBlock) {
     const int32_t count = k - k_begin < kBlock ? k - k_begin : kBlock;

@@ -212,8 +212,6 @@ inline Vec AddExponent(Vec p, Vec n) {
 
 // 16 sums of int8 products, with the contract of scalar::Sums.
 struct Sums {
-  static constexpr bool kOffset = false;
-
   __m256i lo, hi;
 
   struct Quads {

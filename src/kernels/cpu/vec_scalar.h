@@ -218,8 +218,6 @@ inline Vec AddExponent(Vec p, const Vec& n) {
 
 // The sums of int8 products of 16 columns.
 struct Sums {
-  static constexpr bool kOffset = false;  // whether sums start from PackedWeight::offsets
-
   int32_t lane[16];
 
   struct Quads {

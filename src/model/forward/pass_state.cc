@@ -64,13 +64,7 @@ int32_t PassState::act_width() const {
 }
 
 ProductShape PassState::Shape(int32_t n, int32_t k, DType dtype) const {
-  const bool in_tiles = dtype == DType::kBf16 || dtype == DType::kInt8;
-  const bool matrix_unit = kernels().isa() == Isa::kAmx && in_tiles;
-  return {.n = n,
-          .k = k,
-          .element_bytes = SizeOf(dtype),
-          .matrix_unit = matrix_unit,
-          .bf16_pairs = NumericClassOf(kernels().isa(), dtype) == NumericClass::kBf16};
+  return {.n = n, .k = k, .element_bytes = SizeOf(dtype), .unit = UnitOf(kernels().isa(), dtype)};
 }
 
 GemmCall PassState::CallOn(const PackedWeight& w, const Operand& a, int32_t first,

@@ -6,6 +6,8 @@
 #include <numeric>
 
 #include "base/ceil_div.h"
+#include "base/dtype.h"
+#include "kernels/kernels.h"
 #include "kernels/kv_layout.h"
 #include "kernels/packed_weight.h"
 
@@ -33,21 +35,32 @@ inline constexpr int64_t kMaxTicketProducts = 192 << 20;
 // most rows.
 inline constexpr int64_t kMaxVectorWeightBytes = 256 << 10;
 inline constexpr int32_t kMaxVectorRows = 96;
-// The most bytes of weights for many rows on AVX512-BF16. This unit is twice as fast, so with fewer
-// columns it would wait for rows.
-inline constexpr int64_t kMaxPairWeightBytes = 768 << 10;
-inline constexpr int32_t kFewPairRows = 32;  // up to this number of rows, memory is the limit
+// The most bytes of weights for many rows if an instruction adds dot products. It is two to four
+// times as fast, so with fewer columns it would wait for rows.
+inline constexpr int64_t kMaxDotWeightBytes = 768 << 10;
+inline constexpr int32_t kFewDotRows = 32;  // up to this number of rows, memory is the limit
 // The fewest multiplications of a ticket, since claiming a ticket costs about 2 us.
 inline constexpr int64_t kMinVectorProducts = 1 << 16;
+
+// What computes a product: ordinary vectors; instructions that add dot products to vectors; or the
+// matrix unit.
+enum class ProductUnit { kVectors, kDots, kMatrix };
+
+// The unit of `isa` for weights of `dtype`.
+inline ProductUnit UnitOf(Isa isa, DType dtype) {
+  if (dtype != DType::kBf16 && dtype != DType::kInt8) return ProductUnit::kVectors;
+  if (isa == Isa::kAmx) return ProductUnit::kMatrix;
+  const bool dots = isa == Isa::kAvx512Bf16 || (isa == Isa::kAvx512 && dtype == DType::kInt8);
+  return dots ? ProductUnit::kDots : ProductUnit::kVectors;
+}
 
 // A product to be cut.
 struct ProductShape {
   int32_t m = 0, n = 0, k = 0;
   bool swiglu = false;  // n columns of gate and n of up
   size_t element_bytes = 0;
-  bool matrix_unit = false;  // bf16 on AMX
-  bool bf16_pairs = false;   // bf16 on AVX512-BF16
-  int32_t col_unit = 1;      // chunks begin at multiples of it
+  ProductUnit unit = ProductUnit::kVectors;
+  int32_t col_unit = 1;  // chunks begin at multiples of it
 };
 
 namespace cut_internal {
@@ -60,8 +73,8 @@ inline void CutForVectors(const ProductShape& shape, int num_threads, ProductCut
   cut.rows = std::min(shape.m, kMaxVectorRows);
   const int64_t row_chunks = CeilDiv(shape.m, cut.rows);
   const int64_t terms = int64_t{shape.k} * (shape.swiglu ? 2 : 1);  // terms of a column
-  const bool wide = shape.bf16_pairs && shape.m > kFewPairRows;
-  const int64_t by_cache = std::max((wide ? kMaxPairWeightBytes : kMaxVectorWeightBytes) /
+  const bool wide = shape.unit == ProductUnit::kDots && shape.m > kFewDotRows;
+  const int64_t by_cache = std::max((wide ? kMaxDotWeightBytes : kMaxVectorWeightBytes) /
                                         (terms * static_cast<int64_t>(shape.element_bytes)),
                                     kTileCols);
   const int64_t by_threads =
@@ -105,8 +118,8 @@ inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, Product
 
 inline ProductCut CutProduct(const ProductShape& shape, int num_threads) {
   ProductCut cut;
-  shape.matrix_unit ? cut_internal::CutForMatrixUnit(shape, num_threads, cut)
-                    : cut_internal::CutForVectors(shape, num_threads, cut);
+  shape.unit == ProductUnit::kMatrix ? cut_internal::CutForMatrixUnit(shape, num_threads, cut)
+                                     : cut_internal::CutForVectors(shape, num_threads, cut);
   cut.cols = std::min(cut.cols, CeilDiv(shape.n, kPanelCols) * kPanelCols);
   cut.num_row_chunks = CeilDiv(shape.m, cut.rows);
   cut.num_col_chunks = CeilDiv(shape.n, cut.cols);

@@ -23,15 +23,15 @@ constexpr int kThreads[] = {1, 2, 7, 64};
 struct NumberFormat {
   const char* name;
   size_t element_bytes;
-  bool matrix_unit;
-  bool bf16_pairs = false;
+  ProductUnit unit;
 };
-constexpr NumberFormat kFormats[] = {{"f32", 4, false},
-                                     {"bf16 on vectors", 2, false},
-                                     {"bf16 in pairs", 2, false, true},
-                                     {"int8 on vectors", 1, false},
-                                     {"bf16 on the matrix unit", 2, true},
-                                     {"int8 on the matrix unit", 1, true}};
+constexpr NumberFormat kFormats[] = {{"f32", 4, ProductUnit::kVectors},
+                                     {"bf16 on vectors", 2, ProductUnit::kVectors},
+                                     {"bf16 by dot products", 2, ProductUnit::kDots},
+                                     {"int8 on vectors", 1, ProductUnit::kVectors},
+                                     {"int8 by dot products", 1, ProductUnit::kDots},
+                                     {"bf16 on the matrix unit", 2, ProductUnit::kMatrix},
+                                     {"int8 on the matrix unit", 1, ProductUnit::kMatrix}};
 
 // The products of a model's forward pass, without rows and format.
 std::vector<ProductShape> ProductsOf(const ModelShape& shape) {
@@ -76,19 +76,20 @@ void ExpectWhole(const ProductShape& shape, const ProductCut& cut) {
 // Checks that a ticket has the least number of columns, or is below the bound without its last unit
 // of columns. Units are small, so no ticket exceeds one and a half times the bound.
 void ExpectBounded(const ProductShape& shape, const ProductCut& cut) {
-  const int32_t panels = shape.matrix_unit ? 2 : 4;
+  const bool matrix = shape.unit == ProductUnit::kMatrix;
+  const int32_t panels = matrix ? 2 : 4;
   const int32_t unit = std::lcm(panels * kPanelCols, shape.col_unit);
-  const int64_t weight_bytes =
-      shape.bf16_pairs && shape.m > kFewPairRows ? kMaxPairWeightBytes : kMaxVectorWeightBytes;
+  const int64_t weight_bytes = shape.unit == ProductUnit::kDots && shape.m > kFewDotRows
+                                   ? kMaxDotWeightBytes
+                                   : kMaxVectorWeightBytes;
   const int64_t bound =
-      shape.matrix_unit
-          ? kMaxTicketProducts
-          : std::max(cut.rows * weight_bytes / static_cast<int64_t>(shape.element_bytes),
-                     kMinVectorProducts);
+      matrix ? kMaxTicketProducts
+             : std::max(cut.rows * weight_bytes / static_cast<int64_t>(shape.element_bytes),
+                        kMinVectorProducts);
   if (cut.cols > unit) {
     EXPECT_LT(Work(shape, cut.rows, cut.cols - unit), bound);
   }
-  EXPECT_LE(cut.rows, shape.matrix_unit ? 256 : kMaxVectorRows);
+  EXPECT_LE(cut.rows, matrix ? 256 : kMaxVectorRows);
   EXPECT_LE(2 * Work(shape, cut.rows, cut.cols), 3 * kMaxTicketProducts);
 }
 
@@ -97,8 +98,7 @@ TEST(ForwardCut, TicketsOfProductsAreBoundedForEveryShape) {
     for (ProductShape shape : ProductsOf(model)) {
       for (const NumberFormat& format : kFormats) {
         shape.element_bytes = format.element_bytes;
-        shape.matrix_unit = format.matrix_unit;
-        shape.bf16_pairs = format.bf16_pairs;
+        shape.unit = format.unit;
         for (const int32_t m : kRows) {
           shape.m = m;
           for (const int threads : kThreads) {
@@ -118,7 +118,8 @@ TEST(ForwardCut, TicketsOfProductsAreBoundedForEveryShape) {
 
 // The size of the largest ticket depends on the model, not on the prompt.
 TEST(ForwardCut, ALongerPromptHasMoreTicketsNotLargerOnes) {
-  ProductShape shape = {.m = 2048, .n = 3072, .k = 1024, .element_bytes = 2, .matrix_unit = true};
+  ProductShape shape = {
+      .m = 2048, .n = 3072, .k = 1024, .element_bytes = 2, .unit = ProductUnit::kMatrix};
   const ProductCut cut = CutProduct(shape, 2);
   shape.m = 16384;
   const ProductCut longer = CutProduct(shape, 2);

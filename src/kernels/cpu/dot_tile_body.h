@@ -1,0 +1,101 @@
+#pragma once
+
+// Register tiles of products whose instruction adds the products of a group of terms to each of 16
+// sums: vdpbf16ps (pairs of bf16) and vpdpbusd (quads of int8). math_body.h says how this file is
+// used. Needs AVX-512. `D` is the instruction:
+//
+//   D::Sums                            16 sums in a register
+//   D::Zero(), D::Load(p), D::Store(sums, p)
+//   D::Add(sums, row, columns)         adds a group of the row times that of each column
+//   D::kTermBytes                      of a term; a group has 4 / kTermBytes terms
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace skein {
+
+inline constexpr int64_t kGroupBytes = 64;  // of a panel: one group of terms for 16 columns
+inline constexpr int kMostTileRows = 14;
+inline constexpr int kMostTilePanels = 4;
+
+// The most panels of a tile of `rows` rows: the sums, one group of terms of each panel and one of a
+// row must fit the 32 registers.
+constexpr int MostPanels(int rows) { return rows <= 6 ? kMostTilePanels : rows <= 8 ? 3 : 2; }
+
+// Sums of R rows and P panels.
+template <class D, int R, int P>
+using DotSums = typename D::Sums[R][P];
+
+// Adds the groups i = 0, 1, ..., num_groups - 1 of row r and of column j of panel p to
+// sums[r][p][j]. The rows of `a` are kStride bytes apart. If `ahead` is not null, each step
+// prefetches `ahead_step` more bytes of every pointer in it.
+template <class D, int64_t kStride, int R, int P>
+inline __attribute__((always_inline)) void AddGroups(const std::byte* a,
+                                                     const std::byte* const* panels,
+                                                     const std::byte* const* ahead,
+                                                     int64_t ahead_step, int32_t num_groups,
+                                                     DotSums<D, R, P>& sums) {
+  const std::byte* from[P];
+  const std::byte* next[P];
+#pragma GCC unroll 8
+  for (int p = 0; p < P; ++p) {
+    from[p] = panels[p];
+    next[p] = ahead != nullptr ? ahead[p] : nullptr;
+  }
+  for (int64_t i = 0; i < num_groups; ++i, a += 4) {
+    __m512i w[P];
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) {
+      w[p] = _mm512_loadu_si512(from[p] + kGroupBytes * i);
+      if (ahead != nullptr) __builtin_prefetch(next[p] + ahead_step * i, 0, 2);
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      int32_t group;
+      __builtin_memcpy(&group, a + r * kStride, 4);
+      const __m512i x = _mm512_set1_epi32(group);
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) sums[r][p] = D::Add(sums[r][p], x, w[p]);
+    }
+  }
+}
+
+// Loads the sums at c, whose rows are ldc apart; zeros if `fresh` is set.
+template <class D, int R, int P>
+inline __attribute__((always_inline)) void LoadSums(const float* c, int64_t ldc, bool fresh,
+                                                    DotSums<D, R, P>& sums) {
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) sums[r][p] = fresh ? D::Zero() : D::Load(c + r * ldc + 16 * p);
+  }
+}
+
+template <class D, int R, int P>
+inline __attribute__((always_inline)) void StoreSums(const DotSums<D, R, P>& sums, float* c,
+                                                     int64_t ldc) {
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) D::Store(sums[r][p], c + r * ldc + 16 * p);
+  }
+}
+
+// Calls fn(std::integral_constant<int, n>) for an n in [1, kMost] that is known only at run time.
+template <int kMost, class Fn>
+inline void WithConstant(int n, const Fn& fn) {
+  if (n == kMost) return fn(std::integral_constant<int, kMost>{});
+  if constexpr (kMost > 1) WithConstant<kMost - 1>(n, fn);
+}
+
+// The number of rows of each tile, so that there are as few tiles as possible, all of about the
+// same height.
+inline int RowsPerDotTile(int rows) {
+  const int tiles = (rows + kMostTileRows - 1) / kMostTileRows;
+  return (rows + tiles - 1) / tiles;
+}
+
+}  // namespace skein

@@ -1,0 +1,140 @@
+#pragma once
+
+// Products by an instruction `D` of dot_tile_body.h. math_body.h says how this file is used. Here
+// `D` has besides:
+//
+//   D::Row(bytes)                      64 bytes of a row as the instruction takes them
+//   D::Start(w, panel)                 what the sums of a panel start from
+//   D::Finish(call, c, ldc, row, rows, column)   turns the sums of a panel into f32, in place
+
+#include "kernels/cpu/dot_tile_body.h"
+#include "kernels/cpu/gemm_body.h"
+
+namespace skein {
+
+inline constexpr int32_t kDotRows = 96;   // rows whose sums are kept on the stack
+inline constexpr int32_t kDotPanels = 8;  // at a time; with SwiGLU half of them are of the gate
+inline constexpr int32_t kRowBlockBytes = 1024;  // of k, for all rows and panels at a time
+// The distance in bytes of rows in a block. It is an odd number of cache lines, which spreads the
+// rows over the sets of the first-level cache.
+inline constexpr int64_t kRowBlockStride = kRowBlockBytes + 64;
+
+// Panels of one matrix that are computed at the same time.
+struct DotPanels {
+  int32_t count = 0;
+  int32_t index[kDotPanels];
+  int32_t next = 0;  // the panel from which the computation goes on; may be behind the last
+};
+
+// Copies `bytes` of each row to rows that are kRowBlockStride bytes apart, as the instruction takes
+// them. Pads the last group with zeros. `stride` is the distance of rows in bytes.
+template <class D>
+inline void CopyRowBlock(const std::byte* a, int64_t stride, int32_t rows, int32_t bytes,
+                         std::byte* block) {
+  for (int32_t r = 0; r < rows; ++r, a += stride, block += kRowBlockStride) {
+    for (int32_t i = 0; i < bytes; i += 64) {
+      const int32_t n = bytes - i < 64 ? bytes - i : 64;
+      const auto mask = static_cast<__mmask64>(~uint64_t{0} >> (64 - n));
+      _mm512_storeu_si512(block + i, D::Row(_mm512_maskz_loadu_epi8(mask, a + i)));
+    }
+  }
+}
+
+// Adds the groups of a block to c [rows, 16 num_panels]. Meanwhile the panels that come next are
+// prefetched: each tile of rows prefetches an equal part, so that the load on memory is even.
+// `next` [kMostTilePanels] are the parts of panels that come after the last one.
+template <class D>
+inline void AddRowBlock(const std::byte* block, int32_t rows, const std::byte* const* panels,
+                        int32_t num_panels, int32_t num_groups, const std::byte* const* next,
+                        float* c) {
+  const int64_t ldc = kPanelCols * num_panels;
+  const int32_t most_rows = RowsPerDotTile(rows);
+  const int32_t most_panels = MostPanels(most_rows);
+  for (int32_t p = 0; p < num_panels; p += most_panels) {
+    const int32_t count = num_panels - p < most_panels ? num_panels - p : most_panels;
+    const std::byte* ahead[kMostTilePanels];
+    for (int32_t i = 0; i < count; ++i) {
+      ahead[i] = p + most_panels + i < num_panels ? panels[p + most_panels + i] : next[i];
+    }
+    const int32_t num_tiles = (rows + most_rows - 1) / most_rows;
+    for (int32_t r = 0; r < rows; r += most_rows) {
+      const std::byte* a = block + r * kRowBlockStride;
+      float* sums_at = c + r * ldc + kPanelCols * p;
+      const auto tile = [&](auto num_rows, auto num_cols) {
+        constexpr int R = decltype(num_rows)::value, P = decltype(num_cols)::value;
+        DotSums<D, R, P> sums;
+        LoadSums<D, R, P>(sums_at, ldc, /*fresh=*/false, sums);
+        AddGroups<D, kRowBlockStride, R, P>(a, panels + p, ahead, kGroupBytes / num_tiles,
+                                            num_groups, sums);
+        StoreSums<D, R, P>(sums, sums_at, ldc);
+      };
+      WithConstant<kMostTileRows>(rows - r < most_rows ? rows - r : most_rows, [&](auto num_rows) {
+        WithConstant<MostPanels(decltype(num_rows)::value)>(
+            count, [&](auto num_cols) { tile(num_rows, num_cols); });
+      });
+      for (int32_t i = 0; i < count; ++i) ahead[i] += kGroupBytes / num_tiles * num_groups;
+    }
+  }
+}
+
+// Computes the sums of `rows` rows from `row` on over the panels, to c [rows, 16 panels.count].
+template <class D>
+inline void DotPanelSums(const GemmCall& call, const DotPanels& panels, int32_t row, int32_t rows,
+                         float* c) {
+  constexpr int32_t kBlockTermsOfRow = kRowBlockBytes / D::kTermBytes;
+  constexpr int32_t kGroupTerms = 4 / D::kTermBytes;
+  alignas(64) std::byte block[kDotRows * kRowBlockStride];
+  const int32_t k = call.w->k();
+  const int64_t ldc = kPanelCols * panels.count;
+  const auto* a = static_cast<const std::byte*>(call.a) + row * call.lda * D::kTermBytes;
+  for (int32_t p = 0; p < panels.count; ++p) {
+    const typename D::Sums start = D::Start(*call.w, panels.index[p]);
+    for (int32_t r = 0; r < rows; ++r) D::Store(start, c + r * ldc + kPanelCols * p);
+  }
+  for (int32_t begin = 0; begin < k; begin += kBlockTermsOfRow) {
+    const int32_t terms = k - begin < kBlockTermsOfRow ? k - begin : kBlockTermsOfRow;
+    CopyRowBlock<D>(a + begin * D::kTermBytes, call.lda * D::kTermBytes, rows,
+                    terms * D::kTermBytes, block);
+    const int32_t num_groups = (terms + kGroupTerms - 1) / kGroupTerms;
+    const bool last = begin + terms == k;
+    const std::byte* parts[kDotPanels];
+    for (int32_t p = 0; p < panels.count; ++p) {
+      parts[p] = call.w->panel(panels.index[p]) + begin / kGroupTerms * kGroupBytes;
+    }
+    const std::byte* next[kMostTilePanels];
+    for (int32_t p = 0; p < kMostTilePanels && p < panels.count; ++p) {
+      next[p] = last ? call.w->panel(panels.next + p) : parts[p] + num_groups * kGroupBytes;
+    }
+    AddRowBlock<D>(block, rows, parts, panels.count, num_groups, next, c);
+  }
+  for (int32_t p = 0; p < panels.count; ++p) {
+    D::Finish(call, c + kPanelCols * p, ldc, row, rows, kPanelCols * panels.index[p]);
+  }
+}
+
+template <class D>
+void GemmDots(const GemmCall& call) {
+  alignas(64) float c[kDotRows * kPanelCols * kDotPanels];
+  const bool swiglu = call.up_begin > 0;
+  const int32_t end = (call.n_end + kPanelCols - 1) / kPanelCols;
+  const int32_t most = swiglu ? kDotPanels / 2 : kDotPanels;
+  for (int32_t first = call.n_begin / kPanelCols; first < end; first += most) {
+    const int32_t count = end - first < most ? end - first : most;
+    DotPanels panels = {.count = swiglu ? 2 * count : count, .next = first + count};
+    for (int32_t p = 0; p < count; ++p) {
+      panels.index[p] = first + p;
+      if (swiglu) panels.index[count + p] = first + call.up_begin / kPanelCols + p;
+    }
+    for (int32_t row = 0; row < call.m; row += kDotRows) {
+      const int32_t rows = call.m - row < kDotRows ? call.m - row : kDotRows;
+      DotPanelSums<D>(call, panels, row, rows, c);
+      for (int32_t p = 0; p < count; ++p) {
+        FinishPanel<avx512::Vec>(call, c + kPanelCols * p,
+                                 swiglu ? c + kPanelCols * (count + p) : nullptr,
+                                 kPanelCols * panels.count, row, rows, kPanelCols * (first + p));
+      }
+    }
+  }
+}
+
+}  // namespace skein
