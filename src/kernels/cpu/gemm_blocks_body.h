@@ -147,6 +147,18 @@ inline void LoadScales(BlockScales kind, const std::byte* panel, int32_t first, 
   }
 }
 
+// Memory that is read next: `step` bytes of it for every block.
+struct BlockAhead {
+  const std::byte* p;
+  int64_t step;
+
+  // Prefetches the bytes of block b to the second-level cache. The first level has too few requests
+  // under way to read memory at full speed.
+  void Prefetch(int32_t b) const {
+    for (int64_t i = 0; i < step; i += 64) __builtin_prefetch(p + b * step + i, 0, 2);
+  }
+};
+
 // The rows of a tile, from the first block of the chunk on.
 struct BlockRows {
   const int8_t* q;
@@ -159,12 +171,13 @@ struct BlockRows {
 // scale of their own. zero: the zero point, which is subtracted from each u.
 template <class V, class B, class Source, bool kHalves, bool kMinimum, int R>
 inline void BlockTile(const BlockRows& rows, const std::byte* values, const ChunkScales& scales,
-                      int32_t count, int32_t zero, float* c) {
+                      int32_t count, int32_t zero, const BlockAhead& ahead, float* c) {
   V acc[R];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) acc[r] = V::Load(c + 16 * r);
   for (int32_t b = 0; b < count; ++b, values += Source::kBytes) {
     typename B::Quads w[kQuadsOfBlock];
+    ahead.Prefetch(b);
     Source::Load(values, w);
     const V scale = V::Load(scales.scales[b][0]);
     const V second = kHalves ? V::Load(scales.scales[b][1]) : scale;
@@ -193,19 +206,21 @@ inline void BlockTile(const BlockRows& rows, const std::byte* values, const Chun
 // BlockTile for a number of rows in [1, R] that is known only at run time.
 template <class V, class B, class Source, bool kHalves, bool kMinimum, int R>
 inline void BlockTileOfRows(int32_t num_rows, const BlockRows& rows, const std::byte* values,
-                            const ChunkScales& scales, int32_t count, int32_t zero, float* c) {
+                            const ChunkScales& scales, int32_t count, int32_t zero,
+                            const BlockAhead& ahead, float* c) {
   if (num_rows == R) {
-    return BlockTile<V, B, Source, kHalves, kMinimum, R>(rows, values, scales, count, zero, c);
+    return BlockTile<V, B, Source, kHalves, kMinimum, R>(rows, values, scales, count, zero, ahead,
+                                                         c);
   }
   if constexpr (R > 1) {
     BlockTileOfRows<V, B, Source, kHalves, kMinimum, R - 1>(num_rows, rows, values, scales, count,
-                                                            zero, c);
+                                                            zero, ahead, c);
   }
 }
 
 // Computes the sums of rows [row_begin, row_begin + num_rows) of one panel, to c [num_rows, 16]. A
 // chunk of the panel is unpacked to memory once for all rows. For only a few rows, the panel itself
-// is read each time.
+// is read each time. Meanwhile the panel that comes next is prefetched, values and scales.
 template <class V, class B, class Source, bool kHalves, bool kMinimum>
 inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPanel& panel,
                              int32_t row_begin, int32_t num_rows, float* c) {
@@ -214,6 +229,11 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
   const bool is_signed = Source::kBits == 8;
   const int32_t zero = is_signed ? B::kSignedZero : traits.zero;
   const int32_t num_blocks = call.w->k() / kBlockTerms;
+  constexpr int kMostDirect = V::kDirectRows < V::kBlockRows ? V::kDirectRows : V::kBlockRows;
+  const bool direct = num_rows <= V::kDirectRows;
+  const int64_t panel_bytes =
+      panel.scales - panel.values + PanelScaleBytes(panel.format, call.w->k());
+  const int64_t step = (panel_bytes + num_blocks - 1) / num_blocks;
   alignas(64) std::byte unpacked[kBlocksPerChunk * Copy::kBytes];
   ChunkScales scales;
   for (int32_t i = 0; i < num_rows; ++i) V::Set(0.0f).Store(c + 16 * i);
@@ -226,13 +246,10 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
     BlockRows rows = {
         static_cast<const int8_t*>(call.a) + row_begin * call.lda + int64_t{first} * kBlockTerms,
         call.lda, call.a_blocks + row_begin * block_stride + first, block_stride};
-    if (num_rows <= V::kDirectRows) {
-      BlockTileOfRows<V, B, Source, kHalves, kMinimum, V::kDirectRows>(num_rows, rows, values,
-                                                                       scales, count, zero, c);
-      continue;
-    }
-    for (int32_t b = 0; b < count; ++b) {
+    const BlockAhead ahead = {panel.values + panel_bytes + first * step, step};
+    for (int32_t b = 0; !direct && b < count; ++b) {
       typename B::Quads w[kQuadsOfBlock];
+      ahead.Prefetch(b);
       Source::Load(values + int64_t{b} * Source::kBytes, w);
       for (int i = 0; i < kQuadsOfBlock; ++i) {
         B::Store(w[i], unpacked + b * Copy::kBytes + i * kQuadBytes);
@@ -240,9 +257,14 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
     }
     for (int32_t r = 0; r < num_rows; r += V::kBlockRows) {
       const int32_t rest = num_rows - r;
-      BlockTileOfRows<V, B, Copy, kHalves, kMinimum, V::kBlockRows>(
-          rest < V::kBlockRows ? rest : V::kBlockRows, rows, unpacked, scales, count, zero,
-          c + 16 * r);
+      const int32_t tile_rows = rest < V::kBlockRows ? rest : V::kBlockRows;
+      if (direct) {
+        BlockTileOfRows<V, B, Source, kHalves, kMinimum, kMostDirect>(
+            tile_rows, rows, values, scales, count, zero, {ahead.p, r == 0 ? step : 0}, c + 16 * r);
+      } else {
+        BlockTileOfRows<V, B, Copy, kHalves, kMinimum, V::kBlockRows>(
+            tile_rows, rows, unpacked, scales, count, zero, {nullptr, 0}, c + 16 * r);
+      }
       rows.q += V::kBlockRows * rows.stride;
       rows.blocks += V::kBlockRows * rows.block_stride;
     }

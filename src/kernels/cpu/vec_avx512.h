@@ -13,7 +13,7 @@ struct Vec {
   static constexpr int kTilePanels = 4;
   static constexpr int kStreamPanels = 4;
   static constexpr int kBlockRows = 8;
-  static constexpr int kDirectRows = 4;
+  static constexpr int kDirectRows = 16;
 
   struct Doubles;
 
