@@ -50,8 +50,10 @@ TEST(BenchLimitsTest, MeasuresEveryFigureOfThisMachine) {
   const MachineLimits now = meter.value()->Now(Isa::kAvx2, DType::kBf16);
   EXPECT_GT(now.compute_tflops(Isa::kAvx2, DType::kBf16), 0);
   EXPECT_GT(now.read_gbps, 0);
-  EXPECT_GT(meter.value()->Now(Isa::kAvx2, DType::kInt8).compute_tflops(Isa::kAvx2, DType::kInt8),
-            0);
+  for (const DType integers : {DType::kInt8, DType::kBlocks}) {
+    const MachineLimits limits_now = meter.value()->Now(Isa::kAvx2, integers);
+    EXPECT_GT(limits_now.compute_tflops(Isa::kAvx2, integers), 0);
+  }
 }
 
 // With AVX2 forced, the peak is AVX2's, even on a machine with wider vectors.

@@ -123,7 +123,7 @@ MachineLimits LimitMeter::Now(Isa isa, DType dtype) {
   MachineLimits limits;
   if (isa == Isa::kAvx512Bf16 && dtype == DType::kBf16) {
     limits.avx512_bf16_tflops = Avx512Bf16Tflops();
-  } else if (isa != Isa::kAmx && dtype == DType::kInt8) {
+  } else if (dtype == DType::kBlocks || (isa != Isa::kAmx && dtype == DType::kInt8)) {
     limits.vector_int8_tflops = VectorInt8Tflops(isa);
   } else if (isa != Isa::kAmx) {
     limits.fma_f32_tflops = FmaTflops(isa);

@@ -23,9 +23,11 @@ struct MachineLimits {
   // set: VNNI, or AVX2's three instructions.
   double vector_int8_tflops = 0;
 
-  // The peak rate of products with matrices of this type (kBf16 or kInt8) on this instruction set.
-  // The FMA class computes bf16 in f32. 0: not measured.
+  // The peak rate of products with matrices of this type (kBf16, kInt8 or kBlocks) on this
+  // instruction set. The FMA class computes bf16 in f32. Blocks are multiplied as int8 on vectors,
+  // beside a matrix unit, too. 0: not measured.
   double compute_tflops(Isa isa, DType dtype) const {
+    if (dtype == DType::kBlocks) return vector_int8_tflops;
     if (dtype == DType::kInt8) return isa == Isa::kAmx ? amx_int8_tflops : vector_int8_tflops;
     if (isa == Isa::kAvx512Bf16 && dtype == DType::kBf16) return avx512_bf16_tflops;
     return isa == Isa::kAmx ? amx_bf16_tflops : fma_f32_tflops;
