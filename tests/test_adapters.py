@@ -72,7 +72,8 @@ def test_adapters_with_requests_are_told(stories, adapters):
         # Work for longer than the metrics take.
         body = {"model": "two", "prompt": ["Once"] * 300, "max_tokens": 400, "ignore_eos": True, "stream": True}
         with httpx.stream("POST", f"{server.url}/v1/completions", json=body, timeout=60) as stream:
-            next(stream.iter_lines())
+            lines = stream.iter_lines()  # kept: without it httpx ends the stream
+            next(lines)
             assert told()["running_lora_adapters"] == "two"
     with SkeinServer(stories) as server:
         assert not [name for name in server.metrics() if name.startswith("vllm:lora_requests_info")]
