@@ -15,7 +15,16 @@ import pathlib
 # The decision profiles and adapters of known models, which the package brings along.
 os.environ.setdefault("SKEIN_DATA_DIR", str(pathlib.Path(__file__).parent / "models"))
 
-from ._skein import __version__
+# Debian 12's packages of what the module links.
+DEBIAN_PACKAGES = ("libboost-context1.81.0 libfmt9 libpcre2-8-0 libprometheus-cpp-core1.0 libsimdjson14 "
+                   "libspdlog1.10 libssl3 libxxhash0")
+try:
+    from ._skein import __version__
+except ImportError as error:
+    if "shared object file" not in str(error):
+        raise
+    raise ImportError(f"{error}. The module needs libraries of Debian 12: "
+                      f"apt-get install {DEBIAN_PACKAGES}") from error
 from .llm import LLM, AsyncLLM, RequestError
 from .results import (ClassificationOutput, ClassificationRequestOutput, CompletionOutput, Decision,
                       EmbeddingOutput, EmbeddingRequestOutput, Logprob, RequestOutput, SamplingParams,

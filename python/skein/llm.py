@@ -93,6 +93,8 @@ def listed(value) -> tuple:
     """(inputs, whether it was one alone): a text, token ids or a dict is one."""
     if isinstance(value, (str, dict)) or is_ids(value):
         return [prompt_of(value)], True
+    if not hasattr(value, "__iter__"):
+        raise TypeError(f"inputs must be a text, token ids or a list of these, got {type(value).__name__}")
     return [prompt_of(item) for item in value], False
 
 
@@ -313,6 +315,7 @@ class Model:
         """Answers questions about one input or several: a list of Decision, or one for each input. A question
         is a text (yes or no) or one of /v1/decisions; `fields` are further fields of that route."""
         alone = isinstance(inputs, str)
+        questions = [questions] if isinstance(questions, (str, dict)) else questions
         questions = [{"type": "predicate", "instructions": question} if isinstance(question, str) else question
                      for question in questions]
         calls = [Call("/v1/decisions", {**fields, "input": text, "questions": questions}, len(questions), index)

@@ -7,6 +7,9 @@ import gc
 import importlib.metadata
 import json
 import pathlib
+import re
+import shutil
+import subprocess
 import sys
 import threading
 import urllib.request
@@ -66,6 +69,24 @@ def test_the_package_has_the_version_of_the_server():
     assert importlib.metadata.version("skein-llm") == skein.__version__
 
 
+@pytest.mark.skipif(not shutil.which("dpkg"), reason="names packages of Debian")
+def test_the_packages_that_the_module_needs_are_told():
+    (module,) = pathlib.Path(skein.__file__).parent.glob("_skein*.so")
+    linked, needed_by_module = (subprocess.run([*command, module], capture_output=True, text=True, check=True).stdout
+                                for command in (["ldd"], ["readelf", "-d"]))
+    owners = set()
+    for name, path in re.findall(r"(\S+) => (/\S+)", linked):
+        if f"[{name}]" not in needed_by_module:
+            continue
+        file = str(pathlib.Path(path).resolve())
+        # /lib is /usr/lib, and dpkg knows one of the names.
+        told = subprocess.run(["dpkg", "-S", file, file.removeprefix("/usr")], capture_output=True, text=True).stdout
+        owners.add(told.split(":")[0])
+    assert owners - {"libc6", "libgcc-s1", "libstdc++6"} == set(skein.DEBIAN_PACKAGES.split())
+    page = (ROOT / "docs/python.md").read_text()
+    assert set(skein.DEBIAN_PACKAGES.split()) <= set(page.split())
+
+
 def test_generate(stories):
     params = skein.SamplingParams(max_tokens=12, temperature=0, logprobs=2, prompt_logprobs=1)
     outputs = stories.generate(PROMPTS, params, use_tqdm=False)
@@ -121,6 +142,8 @@ def test_errors_name_the_input_and_the_field(stories):
         skein.LLM(STORIES, no_such_option=1)
     with pytest.raises(RuntimeError, match="nowhere"):
         skein.LLM("/nowhere/at/all")
+    with pytest.raises(TypeError, match="inputs must be a text"):
+        stories.generate(None)
     closed = skein.LLM(STORIES)
     closed.close()
     with pytest.raises(RuntimeError, match="closed"):
@@ -173,6 +196,7 @@ def test_chat_decide_score_and_rerank(smollm2, smollm2_server):
         assert decisions[1].choice == topic["choice"] and decisions[1].name == "topic"
         assert decisions[1].probabilities == topic["probabilities"]
     assert smollm2.decide(inputs[0], questions)[0] == decided[0][0]
+    assert smollm2.decide(inputs[0], questions[0]) == [decided[0][0]]
 
     documents = ["Paris is the capital of France.", "Cats sleep a lot."]
     scores = [output.outputs.score for output in smollm2.score("What is the capital of France?", documents)]
