@@ -111,7 +111,7 @@ def error_of(name, matrix):
 @pytest.mark.parametrize("dtype", TYPES)
 def test_the_package_reads_the_weights(llama, tmp_path, dtype):
     plain = read_safetensors(llama / "model.safetensors")
-    found = tensors_of(export(llama, tmp_path / "model.gguf", "--dtype", dtype))
+    found = tensors_of(export(llama, tmp_path / "model.gguf", "--dtype", dtype, "--embedding-dtype", dtype))
     assert found.keys() == plain.keys()
     for name, matrix in plain.items():
         kind, read = found[name]
@@ -148,14 +148,14 @@ def test_the_metadata_is_what_engines_ask_for(llama, tmp_path):
 
 
 def test_parts_have_types_of_their_own(llama, tmp_path):
-    found = tensors_of(export(llama, tmp_path / "model.gguf", "--dtype", "q4_0", "--embedding-dtype", "q8_0"))
+    found = tensors_of(export(llama, tmp_path / "model.gguf", "--dtype", "q4_0"))  # vocabulary: Q8_0
     kinds = {name: kind for name, (kind, _) in found.items()}
     assert kinds["model.embed_tokens.weight"] == kinds["lm_head.weight"] == "Q8_0"
     assert kinds["model.layers.1.mlp.down_proj.weight"] == "Q4_0"
     narrow = tmp_path / "narrow"  # rows of 96, and of 256 behind the MLP
     subprocess.run([SKEIN_BIN, "model", "init", "--shape", "tiny-mistral", narrow], check=True, capture_output=True)
     words = refusal(narrow, tmp_path / "narrow.gguf", "--dtype", "q4_k")
-    assert "tensor 'model.embed_tokens.weight' has rows of 96 elements; Q4_K takes multiples of 256" in words
+    assert "tensor 'model.layers.0.self_attn.q_proj.weight' has rows of 96 elements; Q4_K takes multiples of 256" in words
     assert "Types for such rows: F32, F16, Q4_0, Q8_0, BF16" in words
     file = export(narrow, tmp_path / "narrow.gguf", "--dtype", "q4_k", "--fallback-dtype", "q8_0")
     kinds = {tensor.name: tensor.tensor_type.name for tensor in gguf.GGUFReader(file).tensors}
@@ -183,7 +183,7 @@ def test_a_file_has_the_bits_of_the_weights_that_are_packed(llama, tmp_path):
     config = json.loads((tied / "config.json").read_text())
     (tied / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": True}))
     for model, dtype, options in ((llama, "f32", []), (tied, "q4_0", ["--quantization", "int4"])):
-        file = export(model, tmp_path / f"{dtype}.gguf", "--dtype", dtype)
+        file = export(model, tmp_path / f"{dtype}.gguf", "--dtype", dtype, "--embedding-dtype", dtype)
         assert log_probabilities(file, "--dtype", "f32") == log_probabilities(model, "--dtype", "f32", *options)
 
 

@@ -88,13 +88,20 @@ Status WriteDirectory(const ConvertCommand& command) {
   return Status::Ok();
 }
 
+// The type of the embedding and the output matrix if the command names none: in models of 4 bits,
+// these matrices keep 8, since they lose most.
+std::string EmbeddingTypeOf(const ConvertCommand& command) {
+  if (!command.embedding_dtype.empty()) return command.embedding_dtype;
+  return command.dtype.starts_with("q4_") ? "q8_0" : command.dtype;
+}
+
 Status WriteGguf(const ConvertCommand& command) {
   GgufExportOptions options;
   SKEIN_ASSIGN_OR_RETURN(options.dir, FindModelDir(command.from));
   options.file = command.to;
   options.adapter_dir = command.adapter_dir;
   options.type = FindWritableGgufType(command.dtype);
-  options.embedding_type = FindWritableGgufType(command.embedding_dtype);
+  options.embedding_type = FindWritableGgufType(EmbeddingTypeOf(command));
   options.fallback_type = FindWritableGgufType(command.fallback_dtype);
   options.force = command.force;
   options.num_threads = ThreadsOrAll(command.num_threads);
@@ -163,7 +170,7 @@ void AddModelConvertCommand(CLI::App* model, int* exit_status) {
       ->add_option("--embedding-dtype", options->embedding_dtype,
                    "Type of a file's embedding and output matrix")
       ->check(CLI::IsMember(types))
-      ->default_str("that of --dtype");
+      ->default_str("q8_0 with q4_0 and q4_k, else that of --dtype");
   convert
       ->add_option("--fallback-dtype", options->fallback_dtype,
                    "Type of a file's matrices whose rows are no whole blocks of --dtype")
