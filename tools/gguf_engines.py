@@ -34,6 +34,17 @@ def distances(expected, found):
     return statistics.mean(apart), max(apart)
 
 
+def mean_distances(expected, found):
+    """The mean distance for each prompt."""
+    return [distances([one], [other])[0] for one, other in zip(expected, found)]
+
+
+def excess(own, peer):
+    """By how much the mean of `own` is above that of `peer`, and the standard error of that: figures of the same prompts."""
+    apart = [a - b for a, b in zip(own, peer, strict=True)]
+    return statistics.mean(apart), statistics.stdev(apart) / len(apart) ** 0.5
+
+
 def margin_error(expected, found):
     """The largest error of a margin: of how much more probable the reference's first token is than another one of its list."""
     errors = [0.0]
