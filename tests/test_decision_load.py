@@ -21,13 +21,14 @@ from skein_server import ROOT, SkeinServer
 DATA = ROOT / "tests/data"
 DECISION_MODELS = {"laya": DATA / "laya", "sysone-encoder": DATA / "sysone/modernbert-parallel",
                    "sysone-decoder": DATA / "sysone/qwen3-parallel", "kev": DATA / "kev/qwen3.5-adapter",
-                   "kev-attention": DATA / "kev/qwen3-adapter"}
+                   "kev-attention": DATA / "kev/qwen3-adapter", "clef": DATA / "clef/tied"}
 LANGUAGE_MODEL = ROOT / "models/default"
 CLIENTS = 16
 ROUNDS = 12  # of each client
 RESTARTS = {"laya": ["--threads", "1"], "sysone-encoder": ["--scheduling", "prefill-only"],
             "sysone-decoder": ["--scheduling", "chunked-fcfs"], "kev": ["--scheduling", "prefill-only", "--threads", "1"],
             "kev-attention": ["--scheduling", "chunked-fcfs", "--max-num-batched-tokens", "1024"],
+            "clef": ["--scheduling", "chunked-fcfs", "--threads", "1"],
             "language-model": ["--scheduling", "flow-prefill"]}
 
 

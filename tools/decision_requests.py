@@ -36,7 +36,7 @@ def bounds_of(option_ids):
 def link_same_tokenizers(data):
     """Replaces each tokenizer.json of the models in `data` that another model has, too, by a link to that one."""
     first = {}
-    for folder in ("laya", "sysone", "kev", "trained"):
+    for folder in ("laya", "sysone", "kev", "clef", "trained"):
         for path in sorted((data / folder).rglob("tokenizer.json")):
             if path.is_symlink():
                 continue

@@ -32,10 +32,15 @@ struct KevTraits {
   std::string base_dir;  // the directory of its config and its tokenizer
 };
 
+// A model of the Clef family.
+struct ClefTraits {
+  std::string base;  // the decoder's architecture: "Qwen3_5ForConditionalGeneration"
+};
+
 // A decision model: a head reads a question's options at their markers, in one pass
 // (docs/decision-models.md).
 struct DecisionModelTraits {
-  std::string family;        // "laya", "sysone" or "kev"
+  std::string family;        // "laya", "sysone", "kev" or "clef"
   int32_t max_len = 0;       // tokens of a question with its state; the rest of the state is cut
   int32_t usual_len = 0;     // the tokens that a step has room for, unless an option asks for more
   int32_t head_max_len = 0;  // Laya: the most tokens of the question's part
@@ -47,8 +52,9 @@ struct DecisionModelTraits {
   std::string cls_token, sep_token, mask_token;
   std::optional<SysoneTraits> sysone;  // if the family is "sysone"
   std::optional<KevTraits> kev;        // if the family is "kev"
+  std::optional<ClefTraits> clef;      // if the family is "clef"
 
-  bool is_laya() const { return !sysone && !kev; }
+  bool is_laya() const { return !sysone && !kev && !clef; }
 };
 
 // The abilities of a model, beside its size, according to its files. They decide which routes the

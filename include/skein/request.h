@@ -85,6 +85,15 @@ struct EmbedSpec {
 // sigmoid.
 struct ClassifySpec {};
 
+// The questions that a joint head answers from one prompt. Question q has option_counts[q] of the
+// options in DecideSpec::markers, in order.
+struct JointSchema {
+  std::vector<int32_t> types;                   // [questions], as DecideSpec::question_type
+  std::vector<int32_t> text_begins, text_ends;  // [questions]: the tokens of the instructions
+  std::vector<int32_t> option_counts;           // [questions], each >= 1
+  std::vector<int32_t> option_ends;             // [options]: option i is [markers[i], its end)
+};
+
 // The raw outputs of a decision model's head: the logit of each option [markers.size()], then the
 // logits of its actions [EngineLimits::num_actions].
 struct DecideSpec {
@@ -94,6 +103,10 @@ struct DecideSpec {
   // If not empty, options are read side by side and do not attend to each other. Option i is the
   // tokens [option_bounds[i], option_bounds[i + 1]), ascending, behind the first token.
   std::vector<int32_t> option_bounds = {};
+  // Only for a joint head, which reads the whole prompt. Without types, the prompt asks one
+  // question of question_type, whose text is the token `summary` and whose options are one token
+  // each.
+  JointSchema schema = {};
 };
 inline constexpr int32_t kNumQuestionTypes = 3;
 

@@ -408,6 +408,20 @@ TEST(EngineLoop, ChecksTheMarkersOfADecision) {
   EXPECT_EQ(param({.markers = {-1}}), "markers");
   EXPECT_EQ(param({.markers = {4}}), "markers");
   EXPECT_EQ(param({.markers = {0}, .question_type = 3}), "question_type");
+  const JointSchema schema = {{0, 2}, {0, 2}, {1, 3}, {1, 1}, {2, 4}};
+  EXPECT_EQ(param({.markers = {1, 3}, .schema = schema}), "");
+  const auto faulty = [&](const std::function<void(JointSchema*)>& change) {
+    JointSchema changed = schema;
+    change(&changed);
+    return param({.markers = {1, 3}, .schema = std::move(changed)});
+  };
+  EXPECT_EQ(faulty([](JointSchema* s) { s->types[1] = 3; }), "schema");
+  EXPECT_EQ(faulty([](JointSchema* s) { s->text_ends[0] = 0; }), "schema");
+  EXPECT_EQ(faulty([](JointSchema* s) { s->text_ends[1] = 5; }), "schema");
+  EXPECT_EQ(faulty([](JointSchema* s) { s->option_counts = {2, 1}; }), "schema");
+  EXPECT_EQ(faulty([](JointSchema* s) { s->option_counts = {2, 0}; }), "schema");
+  EXPECT_EQ(faulty([](JointSchema* s) { s->option_ends[0] = 1; }), "schema");
+  EXPECT_EQ(faulty([](JointSchema* s) { s->option_ends.pop_back(); }), "schema");
 }
 
 TEST(EngineLoop, RefusesChoicesAndNamedTokensThatContradict) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -177,6 +178,30 @@ Status CheckPromptLogprobs(const EngineLimits& limits, const Request& request) {
                             start, request.prompt.size()));
 }
 
+// Checks the questions that a joint head answers.
+Status CheckSchema(int64_t prompt_len, const DecideSpec& decide) {
+  const JointSchema& schema = decide.schema;
+  const size_t questions = schema.types.size();
+  if (questions == 0) return Status::Ok();
+  const auto options =
+      std::accumulate(schema.option_counts.begin(), schema.option_counts.end(), int64_t{0});
+  bool valid = schema.text_begins.size() == questions && schema.text_ends.size() == questions &&
+               schema.option_counts.size() == questions && options == std::ssize(decide.markers) &&
+               schema.option_ends.size() == decide.markers.size();
+  for (size_t i = 0; valid && i < questions; ++i) {
+    valid = schema.types[i] >= 0 && schema.types[i] < kNumQuestionTypes &&
+            schema.option_counts[i] >= 1 && schema.text_begins[i] >= 0 &&
+            schema.text_begins[i] < schema.text_ends[i] && schema.text_ends[i] <= prompt_len;
+  }
+  for (size_t i = 0; valid && i < decide.markers.size(); ++i) {
+    valid = decide.markers[i] < schema.option_ends[i] && schema.option_ends[i] <= prompt_len;
+  }
+  if (valid) return Status::Ok();
+  return Refuse("schema",
+                "schema must name the texts and options of its questions as parts of the prompt "
+                "that are not empty");
+}
+
 Status CheckDecide(const Request& request, const DecideSpec& decide) {
   const auto& markers = decide.markers;
   const auto count = std::ssize(markers);
@@ -197,6 +222,7 @@ Status CheckDecide(const Request& request, const DecideSpec& decide) {
     return Refuse("option_bounds",
                   "option_bounds must be positions of the prompt behind the first, ascending");
   }
+  SKEIN_RETURN_IF_ERROR(CheckSchema(std::ssize(request.prompt), decide));
   return CheckRange("question_type", decide.question_type, 0, kNumQuestionTypes - 1);
 }
 

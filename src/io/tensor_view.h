@@ -26,7 +26,7 @@ struct TensorView {
   const LoraAdapter* adapter = nullptr;
   std::string_view weight;  // the name of this tensor in the adapter
 
-  int64_t row_elements() const { return shape.back(); }
+  int64_t row_elements() const { return shape.empty() ? 1 : shape.back(); }
   int64_t num_rows() const;
   size_t row_bytes() const;
   // Row `row`, in the form that the file has: [row_bytes()].

@@ -271,7 +271,7 @@ int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Poo
   if (config.head == Head::kClassifier) pass.batch().classified_rows.push_back(0);
   if (config.head == Head::kDecision) {
     pass.batch().marker_tokens.push_back(0);
-    if (config.decision.is_compact()) {
+    if (config.decision.answers_questions()) {
       pass.batch().decided_rows.push_back({.num_markers = 1});
     } else {
       pass.batch().action_rows.push_back(0);

@@ -125,9 +125,12 @@ void StepOutputs::AddRead(const PlanRow& row, int32_t row_index, ForwardBatch* b
       batch->marker_tokens.push_back(origin + marker);
       marker_reads_.push_back(read);
     }
-    if (weights_->config.decision.is_compact()) {
+    if (weights_->config.decision.answers_questions()) {
       const auto count = static_cast<int32_t>(decide->markers.size());
       batch->decided_rows.push_back({row_index, first_marker, count, origin + decide->summary});
+      const JointSchema& schema = decide->schema;
+      batch->decided_rows.back().schema = {schema.types, schema.text_begins, schema.text_ends,
+                                           schema.option_counts, schema.option_ends};
       question_reads_.push_back(read);
     } else {
       batch->action_rows.push_back(row_index);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/read_json.h"
+#include "model/config/clef_config.h"
 #include "model/config/kev_config.h"
 #include "model/config/laya_config.h"
 #include "model/config/sysone_config.h"
@@ -116,11 +117,21 @@ Result<DecisionModelTraits> KevModelTraits(const std::string& model_dir,
   return traits;
 }
 
+DecisionModelTraits ClefModelTraits(const ModelConfig& config) {
+  DecisionModelTraits traits;
+  traits.family = "clef";
+  traits.max_len = std::min(config.max_position, kClefMaxLen);
+  traits.usual_len = traits.max_len;
+  traits.clef = {NameOf(config.architecture)};
+  return traits;
+}
+
 }  // namespace
 
 Result<DecisionModelTraits> LoadDecisionModelTraits(const std::string& model_dir,
                                                     const ModelConfig& config) {
   if (IsSysoneDir(model_dir)) return SysoneModelTraits(model_dir);
+  if (config.decision.is_joint()) return ClefModelTraits(config);
   return IsKevDir(model_dir) ? KevModelTraits(model_dir, config) : LayaTraits(model_dir);
 }
 

@@ -98,6 +98,8 @@ nlohmann::ordered_json DecisionModelJson(const DecisionModelTraits& traits) {
     json["base"] = traits.kev->base;
     json["base_dir"] = traits.kev->base_dir;
     json["max_option_tokens_of_question"] = traits.usual_len;
+  } else if (traits.clef) {
+    json["base"] = traits.clef->base;
   } else {
     json["head_max_len"] = traits.head_max_len;
   }
@@ -127,6 +129,14 @@ void AddDecisionModel(const ModelConfig& config, const DecisionModelTraits& trai
     line("  base", traits.kev->base_dir);
     line("  limits", fmt::format("{} tokens of a question with its state, {} of its options",
                                  traits.max_len, traits.usual_len));
+  } else if (traits.clef) {
+    const JointHeadFields& joint = head.joint;
+    line("decision model",
+         fmt::format("{}: a joint head, {} wide, {} + {} layers, behind {} layers of {}",
+                     traits.family, joint.width, joint.option_layers, joint.question_layers,
+                     config.num_layers, traits.clef->base));
+    line("  limits", fmt::format("{} tokens of a state with all its questions, {} options",
+                                 traits.max_len, kMaxLabels));
   } else {
     line("decision model",
          fmt::format("{}: {} layers of a head behind {} of an encoder, {} actions", traits.family,
@@ -154,7 +164,7 @@ int64_t Int8WeightBytes(const ModelConfig& config, DType compute) {
                            tensor.name.find("embed_tokens") != std::string::npos;
     const bool head = config.head != Head::kLanguageModel && tensor.name.starts_with("score");
     const bool embedding_alone =
-        tensor.role == TensorRole::kEmbedding && config.head != Head::kLanguageModel;
+        tensor.role == TensorRole::kEmbedding && !config.has_output_matrix();
     const bool int8 = tensor.shape.size() == 2 && !read_only && !head && !embedding_alone;
     bytes += int8 ? size + tensor.shape[0] * 4 : size * static_cast<int64_t>(SizeOf(compute));
   }
@@ -284,9 +294,9 @@ std::string ToText(const ModelInfo& info) {
                      linear.num_v_heads, linear.k_dim, linear.v_dim, Size(c.StateBytes())));
   }
   line("positions", Positions(c));
-  const char* output = c.head != Head::kLanguageModel ? "none"
-                       : c.tie_embeddings             ? "tied to the embedding"
-                                                      : "of its own";
+  const char* output = !c.has_output_matrix() ? "none"
+                       : c.tie_embeddings     ? "tied to the embedding"
+                                              : "of its own";
   line("vocabulary", fmt::format("{} tokens, output matrix {}", c.vocab_size, output));
   line("answers", Answers(info.use.traits));
   if (info.use.traits.decision_model) AddDecisionModel(c, *info.use.traits.decision_model, line);

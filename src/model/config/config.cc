@@ -8,6 +8,7 @@
 #include "io/json_file.h"
 #include "io/model_files.h"
 #include "kernels/packed_weight.h"
+#include "model/config/clef_config.h"
 #include "model/config/config_fields.h"
 #include "model/config/decoder_config.h"
 #include "model/config/encoders/encoder_config.h"
@@ -240,6 +241,7 @@ const char* NameOf(Architecture architecture) {
 
 std::string ModelConfig::ArchitectureName() const {
   if (head == Head::kDecision) {
+    if (decision.is_joint()) return "Clef";
     return decision.is_pointer ? "Kev" : decision.is_compact() ? "sysone" : "Laya";
   }
   for (const auto& entry : kArchitectures) {
@@ -292,6 +294,7 @@ Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
   if (IsKevDir(model_dir)) return LoadKevModelConfig(model_dir);
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + "/config.json"));
   SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root()));
+  if (IsClefDir(model_dir)) SKEIN_RETURN_IF_ERROR(AddClefHead(model_dir, &config));
   if (config.is_encoder() && (config.head == Head::kNone || config.encoder.rotates)) {
     SKEIN_RETURN_IF_ERROR(FindTensorPrefix(model_dir, &config));
   }

@@ -121,9 +121,20 @@ struct DecoderFields {
   LinearLayers linear;
 };
 
-// The head of a decision model, of one of two kinds. The first kind has transformer layers behind
+// A joint head (model/weights/joint_head_weights.h), which reads a whole prompt and answers all its
+// questions together.
+struct JointHeadFields {
+  int32_t width = 0;  // 0: the head is not joint
+  int32_t heads = 0;
+  int32_t mlp_width = 0;
+  int32_t option_layers = 0;    // layers in which options read the prompt
+  int32_t question_layers = 0;  // layers in which questions read each other and the prompt
+};
+
+// The head of a decision model, of one of three kinds. The first kind has transformer layers behind
 // the encoder's, without rope and gate, which normalize before attention and the MLP; then a scorer
-// at the options' markers, and one for the actions. The second kind is a compact head.
+// at the options' markers, and one for the actions. The second kind is a compact head, the third a
+// joint head.
 struct DecisionHeadFields {
   int32_t num_layers = 0;                     // the last layers of ModelConfig::num_layers
   int32_t intermediate_size = 0;              // of the MLPs of these layers
@@ -144,6 +155,11 @@ struct DecisionHeadFields {
   int32_t num_type_rows = 0;              // of the type embedding in the file
   std::array<int32_t, 3> type_rows = {};  // rows of a choice, a score and a noul
   bool is_compact() const { return compact_width > 0; }
+
+  JointHeadFields joint;
+  bool is_joint() const { return joint.width > 0; }
+  // Whether the head answers whole questions, and does not score marker by marker.
+  bool answers_questions() const { return is_compact() || is_joint(); }
 };
 inline constexpr int32_t kTypeEmbeddings = 3;  // types of questions: choice, score, noul
 // The width of the hidden layer of the actions' scorer.
@@ -224,6 +240,8 @@ struct ModelConfig {
   bool has_branches() const {
     return decoder.norms != NormPlacement::kBefore || decoder.residual_scale != 1;
   }
+  // Whether the model has an output matrix: a joint head reads its rows.
+  bool has_output_matrix() const { return head == Head::kLanguageModel || decision.is_joint(); }
   // Whether q and k of a layer are rotated by their positions.
   bool Rotates(int32_t layer) const {
     return has_rope() && !IsHeadLayer(layer) &&
@@ -240,9 +258,9 @@ struct ModelConfig {
 // Reads the config of a model directory from config.json and generation_config.json. A Laya
 // directory has encoder/config.json and rl_agent_config.json instead; a sysone directory has its
 // config.json and that of the base model; a Kev directory has head.pt and the config of its
-// decoder. Fails with kUnsupported, naming the feature, if this engine would compute a feature
-// differently. Fails with kInvalidArgument, naming the field, if a field is missing, contradictory
-// or out of range. No field has a silent default.
+// decoder; a Clef directory has joint_head_config.json, too. Fails with kUnsupported, naming the
+// feature, if this engine would compute a feature differently. Fails with kInvalidArgument, naming
+// the field, if a field is missing, contradictory or out of range. No field has a silent default.
 Result<ModelConfig> LoadModelConfig(const std::string& model_dir);
 
 // Parses the text of a config.json alone. The text must then name the dtype.

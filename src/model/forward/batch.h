@@ -67,12 +67,24 @@ struct ForwardRow {
   std::span<const int32_t> option_bounds = {};
 };
 
-// A question that a compact head answers, from the states of its markers and its summary token.
+// The questions of a row, for a joint head. Positions count from the beginning of the sequence. All
+// empty: the row asks one question of the row's question_type, whose text is the summary token and
+// whose options are one token each.
+struct RowSchema {
+  std::span<const int32_t> types;                   // [questions]
+  std::span<const int32_t> text_begins, text_ends;  // [questions]
+  std::span<const int32_t> option_counts;           // [questions], each >= 1
+  std::span<const int32_t> option_ends;             // [options]
+};
+
+// A question that a compact head answers, from the states of its markers and its summary token. Or
+// the questions that a joint head answers from the whole row; their options begin at the markers.
 struct DecidedRow {
   int32_t row = 0;            // index into the rows
   int32_t first_marker = 0;   // index into ForwardBatch::marker_tokens
   int32_t num_markers = 0;    // >= 1, at most kMaxMarkers
   int32_t summary_token = 0;  // index into the batch's tokens
+  RowSchema schema = {};
 };
 inline constexpr int32_t kMaxMarkers = 1024;
 
@@ -101,9 +113,9 @@ struct ForwardBatch {
   // or the mean is classified instead; with the mean, a row has no other output.
   std::vector<int32_t> classified_rows;
   // For decision models: indices into `tokens` of the options' markers, row by row. Each marker is
-  // scored alone, unless the head is compact.
+  // scored alone, unless the head answers whole questions.
   std::vector<int32_t> marker_tokens;
-  std::vector<DecidedRow> decided_rows;  // for a compact head
+  std::vector<DecidedRow> decided_rows;  // for a compact or a joint head
   // Indices into `rows` of the rows whose first token's state is scored for the actions.
   std::vector<int32_t> action_rows;
   std::vector<int32_t> state_tokens;  // indices into `tokens`; their rows have no other output

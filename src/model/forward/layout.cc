@@ -85,11 +85,13 @@ void BatchLayout::CheckOutputs() const {
   SKEIN_CHECK(w.head_out.n() > 0 || batch_.classified_rows.empty());
   const bool decides = w.config.head == Head::kDecision;
   SKEIN_CHECK(decides || (batch_.marker_tokens.empty() && batch_.action_rows.empty()));
-  const bool compact = w.config.decision.is_compact();
-  SKEIN_CHECK(compact ? batch_.action_rows.empty() : batch_.decided_rows.empty());
+  const bool questions = w.config.decision.answers_questions();
+  SKEIN_CHECK(questions ? batch_.action_rows.empty() : batch_.decided_rows.empty());
   for (const DecidedRow& row : batch_.decided_rows) {
     SKEIN_CHECK(row.num_markers >= 1 && row.num_markers <= kMaxMarkers);
     SKEIN_CHECK(size_t(row.first_marker) + row.num_markers <= batch_.marker_tokens.size());
+    SKEIN_CHECK(row.schema.option_ends.empty() ||
+                std::ssize(row.schema.option_ends) == row.num_markers);
   }
   for (const LabelOutput& output : batch_.label_outputs) {
     SKEIN_CHECK(!output.labels.empty());
@@ -155,13 +157,20 @@ void BatchLayout::MakeOutputs() {
   cut(OutputKind::kEmbedding, batch_.embedded_rows.size());
   cut(OutputKind::kClasses, batch_.classified_rows.size());
   cut(OutputKind::kStates, batch_.state_tokens.size());
-  if (context_.weights->config.decision.is_compact()) return CutQuestions();
+  if (context_.weights->config.decision.answers_questions()) return CutQuestions();
   cut(OutputKind::kMarkers, batch_.marker_tokens.size());
   cut(OutputKind::kActions, batch_.action_rows.size());
 }
 
-// Cuts the questions into chunks that fit the workspace of the head.
+// Cuts the questions into chunks that fit the workspace of the head. The workspace of a joint head
+// holds one row.
 void BatchLayout::CutQuestions() {
+  if (context_.weights->config.decision.is_joint()) {
+    for (int32_t i = 0; i < std::ssize(batch_.decided_rows); ++i) {
+      outputs_.push_back({OutputKind::kQuestions, i, 1});
+    }
+    return;
+  }
   const int32_t rows_max = CompactRowsMax(limits_);
   int32_t rows = rows_max;  // rows in the present chunk
   for (int32_t i = 0; i < static_cast<int32_t>(batch_.decided_rows.size()); ++i) {
@@ -184,16 +193,20 @@ void BatchLayout::FindOutputTokens() {
     }
   };
   add(OutputKind::kLogits, batch_.logit_tokens.size());
-  const auto add_rows = [this](const std::vector<int32_t>& rows) {
-    for (const int32_t r : rows) {
-      const ForwardRow& row = batch_.rows[r];
-      for (int32_t i = 0; i < row.num_tokens; ++i) output_tokens_.push_back(row.first_token + i);
-    }
+  const auto add_row = [this](int32_t r) {
+    const ForwardRow& row = batch_.rows[r];
+    for (int32_t i = 0; i < row.num_tokens; ++i) output_tokens_.push_back(row.first_token + i);
+  };
+  const auto add_rows = [&](const std::vector<int32_t>& rows) {
+    for (const int32_t r : rows) add_row(r);
   };
   add(OutputKind::kLabels, batch_.label_outputs.size());
   add(OutputKind::kMarkers, batch_.marker_tokens.size());
   add(OutputKind::kActions, batch_.action_rows.size());
   add(OutputKind::kQuestions, batch_.decided_rows.size());
+  if (context_.weights->config.decision.is_joint()) {
+    for (const DecidedRow& row : batch_.decided_rows) add_row(row.row);
+  }
   add(OutputKind::kStates, batch_.state_tokens.size());
   if (context_.weights->config.encoder.classifies_mean) {
     add_rows(batch_.classified_rows);

@@ -25,7 +25,7 @@ enum class OutputKind : uint8_t {
   kClasses,
   kMarkers,
   kActions,
-  kQuestions,  // for a compact head
+  kQuestions,  // for a compact or a joint head
   kStates,     // hidden states of single tokens
 };
 inline constexpr int kNumOutputKinds = 8;

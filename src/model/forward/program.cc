@@ -24,6 +24,7 @@
 #include "model/forward/outputs/compact_head_operator.h"
 #include "model/forward/outputs/embedding_operator.h"
 #include "model/forward/outputs/head_operator.h"
+#include "model/forward/outputs/joint_head.h"
 #include "model/forward/outputs/labels_operator.h"
 #include "model/forward/outputs/output_norm_operator.h"
 #include "model/forward/pass_state.h"
@@ -196,6 +197,9 @@ void AddCompactHead(PassState& pass, OperatorList& list) {
 void AddDecisionOutputs(PassState& pass, ForwardProgram& program) {
   if (pass.config().decision.is_compact()) {
     return AddCompactHead(pass, program.of(OutputKind::kQuestions));
+  }
+  if (pass.config().decision.is_joint()) {
+    return AddJointHead(pass, program.of(OutputKind::kQuestions));
   }
   const ModelWeights& w = pass.weights();
   const Operand h = {&ForwardWorkspace::logit_h, pass.config().hidden_size};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "kernels/row_tiles.h"
 #include "model/forward/batch.h"
 #include "model/forward/state_layout.h"
@@ -42,6 +43,43 @@ KvLayout CompactKvLayout(const ModelConfig& config, const ForwardLimits& limits)
   const int32_t blocks = rows / kKvBlockTokens + std::min(limits.max_logit_rows, rows / 3) + 1;
   return {DType::kF32, 1, blocks, heads, config.decision.compact_width / heads};
 }
+
+int32_t JointOptionsMax(const ForwardLimits& limits) {
+  return std::min(limits.max_tokens, kMaxMarkers);
+}
+
+int32_t JointWide(const ModelConfig& config) {
+  const JointHeadFields& head = config.decision.joint;
+  return std::max({4 * head.width, head.mlp_width, config.hidden_size});
+}
+
+KvLayout JointKvLayout(const ModelConfig& config, const ForwardLimits& limits) {
+  const JointHeadFields& head = config.decision.joint;
+  return {DType::kF32, 1, CeilDiv(limits.max_tokens, kKvBlockTokens), head.heads,
+          head.width / head.heads};
+}
+
+namespace {
+
+// Places the activations of a joint head.
+void PlaceJointHead(const ModelConfig& config, const ForwardLimits& limits, Carver& carver,
+                    JointHeadRows* joint) {
+  if (!config.decision.is_joint()) return;
+  const size_t tokens = limits.max_tokens, options = JointOptionsMax(limits);
+  const size_t row = config.decision.joint.width * sizeof(float);
+  joint->memory = carver.Take<float>(tokens * row);
+  joint->memory_h = carver.Take<float>(tokens * row);
+  joint->memory_kv = carver.Take<float>(2 * tokens * row);
+  joint->kv = carver.Take<std::byte>(JointKvLayout(config, limits).total_bytes());
+  joint->spans = carver.Take<float>((1 + 3 * options) * config.hidden_size * sizeof(float));
+  joint->last = carver.Take<float>(row);
+  for (float** rows : {&joint->options, &joint->fields, &joint->base, &joint->h}) {
+    *rows = carver.Take<float>(options * row);
+  }
+  joint->wide = carver.Take<float>(options * JointWide(config) * sizeof(float));
+}
+
+}  // namespace
 
 ForwardWorkspace::ForwardWorkspace(const ModelConfig& config, DType dtype,
                                    const ForwardLimits& limits)
@@ -118,16 +156,19 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   head_width = widest;
   const int32_t actions = config.head == Head::kDecision ? kActionWidth : 0;
   const int32_t options = config.decision.is_compact() ? CompactRowsMax(limits) : 0;
-  output_width = std::max({vocab, widest, config.num_classes, actions, options});
+  const int32_t joint_options = config.decision.is_joint() ? JointOptionsMax(limits) : 0;
+  output_width = std::max({vocab, widest, config.num_classes, actions, options, joint_options});
   logit_h = carver.Take<std::byte>(limits.max_logit_rows * head_width * t);
   logits = carver.Take<float>(limits.max_logit_rows * output_width * sizeof(float));
   const size_t head_rows = options, head_row_bytes = config.decision.compact_width * sizeof(float);
   const bool attends = head_rows > 0 && !config.decision.is_pointer;
-  compact.states = carver.Take<float>(head_rows * hidden * sizeof(float));
-  compact.x = carver.Take<float>(head_rows * head_row_bytes);
-  compact.h = carver.Take<float>(head_rows * head_row_bytes);
-  compact.wide = carver.Take<float>(4 * head_rows * head_row_bytes);
-  compact.kv = carver.Take<std::byte>(attends ? CompactKvLayout(config, limits).total_bytes() : 0);
+  head.compact.states = carver.Take<float>(head_rows * hidden * sizeof(float));
+  head.compact.x = carver.Take<float>(head_rows * head_row_bytes);
+  head.compact.h = carver.Take<float>(head_rows * head_row_bytes);
+  head.compact.wide = carver.Take<float>(4 * head_rows * head_row_bytes);
+  head.compact.kv =
+      carver.Take<std::byte>(attends ? CompactKvLayout(config, limits).total_bytes() : 0);
+  PlaceJointHead(config, limits, carver, &head.joint);
   *output_bytes = carver.total() - pass_bytes;
   return carver.total();
 }

@@ -55,6 +55,35 @@ struct CompactHeadRows {
 // The keys and values of a chunk's questions. Each question begins a new block.
 KvLayout CompactKvLayout(const ModelConfig& config, const ForwardLimits& limits);
 
+// The activations of a joint head for one row of the batch, in f32. options: the most options of a
+// row, which is also the most questions. width: config.decision.joint.width.
+struct JointHeadRows {
+  float* memory = nullptr;     // [max_tokens, width]: the prompt, as layers read it
+  float* memory_h = nullptr;   // [max_tokens, width]: after a norm
+  float* memory_kv = nullptr;  // [max_tokens, 2 * width]
+  std::byte* kv = nullptr;     // blocks of one layer (JointKvLayout)
+  // [1 + 3 * options, hidden]: the state of the last token, and the means of the questions, of the
+  // options, and of the options' rows of the output matrix.
+  float* spans = nullptr;
+  float* last = nullptr;     // [width]: the product of the last token's state
+  float* options = nullptr;  // [options, width]
+  float* fields = nullptr;   // [options, width], a row for each question
+  float* base = nullptr;     // [options, width]: the questions' own products
+  float* h = nullptr;        // [options, width]: after a norm, and after attention
+  float* wide = nullptr;     // [options, the widest of 4 * width, hidden and the MLP]
+};
+// The activations of a decision model's head that answers whole questions.
+struct DecisionHeadRows {
+  CompactHeadRows compact;
+  JointHeadRows joint;
+};
+// The most options of a row of a joint head.
+int32_t JointOptionsMax(const ForwardLimits& limits);
+// The width of JointHeadRows::wide.
+int32_t JointWide(const ModelConfig& config);
+// The keys and values of a row's tokens, or of its questions.
+KvLayout JointKvLayout(const ModelConfig& config, const ForwardLimits& limits);
+
 // Int8 rows that multiply weights of int8 or of blocks. width: the widest of hidden, q and
 // intermediate.
 struct QuantizedRows {
@@ -111,7 +140,7 @@ struct ForwardWorkspace {
   // of it.
   std::byte* logit_h = nullptr;
   float* logits = nullptr;  // [max_logit_rows, output_width]: outputs of any kind
-  CompactHeadRows compact;
+  DecisionHeadRows head;
   size_t output_width = 0;  // the widest of vocab, head_width and the heads' outputs
   size_t head_width = 0;    // the widest of hidden and the Dense modules after the pooling
 

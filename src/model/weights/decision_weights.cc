@@ -91,6 +91,7 @@ class HeadReader {
 
 std::vector<ModelTensor> ListDecisionTensors(const ModelConfig& config) {
   if (config.decision.is_compact()) return ListCompactHeadTensors(config);
+  if (config.decision.is_joint()) return ListJointHeadTensors(config);
   const int64_t hidden = config.hidden_size, mlp = config.decision.intermediate_size;
   std::vector<ModelTensor> tensors;
   const auto linear = [&](const std::string& prefix, int64_t n, int64_t k,
@@ -131,6 +132,10 @@ Status CheckDecisionTensors(const ModelFiles& files, const ModelConfig& config) 
 }
 
 Status LoadDecisionHead(const ModelFiles& files, ModelWeights* weights) {
+  if (weights->config.decision.is_joint()) {
+    SKEIN_ASSIGN_OR_RETURN(weights->joint_head, LoadJointHead(files, weights->config));
+    return Status::Ok();
+  }
   if (!weights->config.decision.is_compact()) return HeadReader(files, weights).Read();
   SKEIN_ASSIGN_OR_RETURN(weights->compact_head, LoadCompactHead(files, weights->config));
   return Status::Ok();

@@ -19,8 +19,8 @@ std::vector<ModelTensor> ListDecisionTensors(const ModelConfig& config);
 Status CheckDecisionTensors(const ModelFiles& files, const ModelConfig& config);
 
 // Adds the head to the weights of the encoder. The encoder's final norm becomes the norm of the
-// head's input; with a compact head it stays the final norm. REQUIRES: CheckDecisionTensors has
-// succeeded.
+// head's input; with a compact or a joint head it stays the final norm. REQUIRES:
+// CheckDecisionTensors has succeeded.
 Status LoadDecisionHead(const ModelFiles& files, ModelWeights* weights);
 
 }  // namespace skein

@@ -132,7 +132,7 @@ Status DecoderLoader::WalkExperts(const DecoderLayerNames& names, LayerWeights& 
 Status DecoderLoader::WalkVocabulary() {
   const int32_t vocab = config_.vocab_size, hidden = config_.hidden_size;
   const std::string table = WeightName(kDecoderEmbedding);
-  if (config_.head != Head::kLanguageModel) {
+  if (!config_.has_output_matrix()) {
     SKEIN_RETURN_IF_ERROR(loader_.Embedding(table, &weights_));
     return config_.head == Head::kClassifier ? WalkClassifier() : Status::Ok();
   }

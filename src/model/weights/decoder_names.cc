@@ -1,5 +1,7 @@
 #include "model/weights/decoder_names.h"
 
+#include "model/weights/joint_head_weights.h"
+
 namespace skein {
 
 namespace {
@@ -68,6 +70,7 @@ DecoderLayerNames NamesOfDecoderLayer(const ModelConfig& config, int32_t layer) 
 }
 
 bool IsUnusedByDecoder(const ModelConfig& config, const std::string& name) {
+  if (config.decision.is_joint() && name.starts_with(kJointHeadPrefix)) return true;
   if (config.decision.is_compact()) return true;  // the base model's other layers and its output
   // Old checkpoints store the frequencies of the rotation, which follow from the config.
   if (name.ends_with(".rotary_emb.inv_freq")) return true;

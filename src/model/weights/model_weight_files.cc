@@ -6,10 +6,12 @@
 #include "io/lora_adapter.h"
 #include "io/safetensors.h"
 #include "io/torch/torch_file.h"
+#include "model/config/clef_config.h"
 #include "model/config/config.h"
 #include "model/config/kev_config.h"
 #include "model/config/sysone_config.h"
 #include "model/weights/compact_head_weights.h"
+#include "model/weights/joint_head_weights.h"
 
 namespace skein {
 namespace {
@@ -56,10 +58,19 @@ Result<ModelFiles> OpenKev(const std::string& model_dir) {
   return files;
 }
 
+Result<ModelFiles> OpenClef(const std::string& model_dir) {
+  SKEIN_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::Open(model_dir));
+  SKEIN_ASSIGN_OR_RETURN(SafetensorsFile head,
+                         SafetensorsFile::Open(model_dir + "/" + kClefHeadFile));
+  SKEIN_RETURN_IF_ERROR(files.Add(std::move(head), kJointHeadPrefix));
+  return files;
+}
+
 }  // namespace
 
 Result<ModelFiles> OpenModelFiles(const std::string& model_dir) {
   if (IsSysoneDir(model_dir)) return OpenSysone(model_dir);
+  if (IsClefDir(model_dir)) return OpenClef(model_dir);
   return IsKevDir(model_dir) ? OpenKev(model_dir) : ModelFiles::Open(model_dir);
 }
 

@@ -181,7 +181,7 @@ std::vector<ModelTensor> ListTensors(const ModelConfig& config) {
   tensors.push_back({WeightName(kDecoderEmbedding), {vocab, hidden}, TensorRole::kEmbedding});
   for (int32_t layer = 0; layer < config.num_layers; ++layer) AddLayer(config, layer, &tensors);
   tensors.push_back({WeightName(kDecoderNorm), {hidden}, TensorRole::kNorm});
-  if (config.head == Head::kLanguageModel && !config.tie_embeddings) {
+  if (config.has_output_matrix() && !config.tie_embeddings) {
     tensors.push_back({WeightName(kDecoderOutput), {vocab, hidden}, TensorRole::kEmbedding});
   }
   if (config.decoder.reward_mlp) {

@@ -30,7 +30,7 @@ class WeightsLoader {
 
   Result<ModelWeights> Load() {
     ModelConfig& config = weights_.config;
-    if (config.tie_embeddings && config.head == Head::kLanguageModel &&
+    if (config.tie_embeddings && config.has_output_matrix() &&
         HasOwnOutputMatrix(loader_.files())) {
       spdlog::warn(
           "'tie_word_embeddings' is true, but lm_head.weight differs from the embedding: both are "
@@ -108,7 +108,7 @@ void ModelWeights::EmbeddingRow(int32_t token, float* out) const {
 size_t ModelWeights::bytes() const {
   const auto vector_bytes = [](const std::vector<float>& v) { return v.size() * sizeof(float); };
   size_t bytes = output.bytes() + embedding.size() + head_dense.bytes() + head_out.bytes() +
-                 decision.action_in.bytes() + compact_head.bytes();
+                 decision.action_in.bytes() + compact_head.bytes() + joint_head.bytes();
   for (const std::vector<float>* v :
        {&final_norm, &final_norm_bias, &positions, &segments, &head_dense_bias, &head_norm,
         &head_norm_bias, &head_out_bias, &decision.input_norm, &decision.input_norm_bias,

@@ -13,6 +13,7 @@
 #include "model/config/config.h"
 #include "model/dense_module.h"
 #include "model/weights/compact_head_weights.h"
+#include "model/weights/joint_head_weights.h"
 #include "model/weights/weight_choices.h"
 
 namespace skein {
@@ -109,7 +110,7 @@ struct ModelWeights {
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;  // [hidden]
   std::vector<float> final_norm_bias;
-  PackedWeight output;      // [vocab, hidden]; empty without a language model's head
+  PackedWeight output;      // [vocab, hidden]; empty unless ModelConfig::has_output_matrix
   AlignedBuffer embedding;  // [vocab, hidden] in dtype; empty: `output` is tied and used instead
   const GgufType* embedding_blocks = nullptr;  // the type of the embedding if it is not dtype
 
@@ -130,6 +131,7 @@ struct ModelWeights {
   // scorer's norm.
   DecisionHeadWeights decision;
   CompactHeadWeights compact_head;  // instead of `decision`, if the head is compact
+  JointHeadWeights joint_head;      // instead of `decision`, if the head is joint
 
   // For an embedding model: the modules after the pooling, in order. LoadWeights leaves the list
   // empty.

@@ -233,6 +233,8 @@ Status StartDecisions(const ServerContext& context, const HttpRequest& request,
         Within(field, ReadQuestion((*questions)[i], &question, &echoes.emplace_back())));
     task.questions.push_back(std::move(question));
     task.question_fields.push_back(field);
+    const Json& name = echoes.back().name;
+    task.question_ids.push_back(name.is_string() ? name.get<std::string>() : "");
   }
   SKEIN_ASSIGN_OR_RETURN(task.examples,
                          ReadExamples(

@@ -23,22 +23,39 @@
 namespace skein {
 namespace {
 
-// The texts of a question: strings. Models that read JSON values (`any_json`) take any JSON.
-struct QuestionTexts {
-  bool any_json = false;
-};
+// The form of the texts of a question that a model reads: strings alone, JSON as lines of text
+// (Kev), or JSON with sorted keys (Clef).
+enum class TextForm { kStrings, kLines, kSortedJson };
 
-// Reads a description: a string or null.
-Result<std::string> Description(const QuestionTexts& texts, const std::string& field,
-                                const Json& value) {
-  if (value.is_null()) return std::string();
-  if (value.is_string()) return value.get<std::string>();
-  if (texts.any_json) return KevText(value);
+TextForm TextFormOf(const ModelEntry& model) {
+  const auto& head = model.traits.decision_model;
+  if (head && head->clef) return TextForm::kSortedJson;
+  return head && head->kev ? TextForm::kLines : TextForm::kStrings;
+}
+
+// A text that is not a string. REQUIRES: the form takes such texts.
+std::string TextOf(TextForm form, const Json& value) {
+  return form == TextForm::kLines ? KevText(value) : DumpSortedJson(value);
+}
+
+// Reads a description: a string or null, or any JSON that the model's form takes.
+Status ReadDescription(TextForm form, const std::string& field, const Json& value,
+                       DecisionOption* option) {
+  if (form == TextForm::kSortedJson) option->json = DumpSortedJson(value);
+  if (value.is_null()) return Status::Ok();
+  if (value.is_string()) {
+    option->description = value.get<std::string>();
+    return Status::Ok();
+  }
+  if (form != TextForm::kStrings) {
+    option->description = TextOf(form, value);
+    return Status::Ok();
+  }
   return Status(StatusCode::kInvalidArgument,
                 fmt::format("{} must be a string or null, got {}", field, DumpJson(value)), field);
 }
 
-Status ReadNoul(const QuestionTexts& texts, FieldReader* reader, DecisionQuestion* question) {
+Status ReadNoul(TextForm form, FieldReader* reader, DecisionQuestion* question) {
   question->options = {{"yes", ""}, {"no", ""}};
   const Json* criteria = reader->Object("criteria");
   if (criteria == nullptr) return reader->status();
@@ -50,8 +67,8 @@ Status ReadNoul(const QuestionTexts& texts, FieldReader* reader, DecisionQuestio
           fmt::format("criteria of a noul may have the members true and false, not {}", key),
           "criteria");
     }
-    SKEIN_ASSIGN_OR_RETURN(question->options[yes ? 0 : 1].description,
-                           Description(texts, "criteria." + key, value));
+    SKEIN_RETURN_IF_ERROR(
+        ReadDescription(form, "criteria." + key, value, &question->options[yes ? 0 : 1]));
   }
   return Status::Ok();
 }
@@ -75,7 +92,7 @@ Status ReadNames(const Json& names, DecisionQuestion* question) {
   return Status::Ok();
 }
 
-Status ReadChoice(const QuestionTexts& texts, FieldReader* reader, DecisionQuestion* question) {
+Status ReadChoice(TextForm form, FieldReader* reader, DecisionQuestion* question) {
   question->kind = DecisionKind::kChoice;
   const Json* criteria = reader->Find("criteria");
   if (criteria == nullptr || !criteria->is_structured() || criteria->empty() ||
@@ -92,13 +109,14 @@ Status ReadChoice(const QuestionTexts& texts, FieldReader* reader, DecisionQuest
       return Status(StatusCode::kInvalidArgument, "criteria must not have an empty name",
                     "criteria");
     }
-    SKEIN_ASSIGN_OR_RETURN(std::string description, Description(texts, "criteria." + key, value));
-    question->options.push_back({key, std::move(description)});
+    question->options.push_back({key, ""});
+    SKEIN_RETURN_IF_ERROR(
+        ReadDescription(form, "criteria." + key, value, &question->options.back()));
   }
   return Status::Ok();
 }
 
-Status ReadScore(const QuestionTexts& texts, FieldReader* reader, DecisionQuestion* question) {
+Status ReadScore(TextForm form, FieldReader* reader, DecisionQuestion* question) {
   question->kind = DecisionKind::kScore;
   const Json* criteria = reader->Find("criteria");
   if (criteria == nullptr || !criteria->is_array() || criteria->empty() ||
@@ -110,29 +128,35 @@ Status ReadScore(const QuestionTexts& texts, FieldReader* reader, DecisionQuesti
   }
   for (size_t i = 0; i < criteria->size(); ++i) {
     const std::string field = fmt::format("criteria[{}]", i);
-    SKEIN_ASSIGN_OR_RETURN(std::string description, Description(texts, field, (*criteria)[i]));
-    question->options.push_back({"", std::move(description)});
+    question->options.push_back({"", ""});
+    SKEIN_RETURN_IF_ERROR(ReadDescription(form, field, (*criteria)[i], &question->options.back()));
   }
   return Status::Ok();
 }
 
+// Reads the instructions of a question. A model that reads the question's name, too, needs none.
+void ReadInstructions(TextForm form, FieldReader* reader, DecisionQuestion* question) {
+  const Json* instructions = reader->Find("instructions");
+  const bool any = form != TextForm::kStrings && instructions != nullptr;
+  if (any && !instructions->is_string() && !instructions->is_null()) {
+    question->instructions = TextOf(form, *instructions);
+  } else {
+    question->instructions = reader->String("instructions").value_or("");
+  }
+  if (question->instructions.empty() && form != TextForm::kSortedJson) {
+    reader->Refuse("instructions", "instructions must be a string that is not empty");
+  }
+}
+
 // Reads one member of `questions`. Errors name fields relative to the member.
-Result<DecisionQuestion> ReadQuestion(const QuestionTexts& texts, const Json& object) {
+Result<DecisionQuestion> ReadQuestion(TextForm form, const Json& object) {
   if (!object.is_object())
     return Status(StatusCode::kInvalidArgument, "type must be given", "type");
   FieldReader reader(object);
   const std::string type = reader.String("type").value_or("");
   DecisionQuestion question;
-  const Json* instructions = reader.Find("instructions");
-  if (texts.any_json && instructions != nullptr) {
-    question.instructions = KevText(*instructions);
-  } else {
-    question.instructions = reader.String("instructions").value_or("");
-  }
+  ReadInstructions(form, &reader, &question);
   question.cue = reader.String("cue").value_or("");
-  if (question.instructions.empty()) {
-    reader.Refuse("instructions", "instructions must be a string that is not empty");
-  }
   for (const char* name : {"labels", "option_order"}) {
     if (reader.Has(name)) {
       reader.Refuse(name, fmt::format("{} of a question is not supported", name),
@@ -141,11 +165,11 @@ Result<DecisionQuestion> ReadQuestion(const QuestionTexts& texts, const Json& ob
   }
   SKEIN_RETURN_IF_ERROR(reader.status());
   if (type == "noul") {
-    SKEIN_RETURN_IF_ERROR(ReadNoul(texts, &reader, &question));
+    SKEIN_RETURN_IF_ERROR(ReadNoul(form, &reader, &question));
   } else if (type == "choice") {
-    SKEIN_RETURN_IF_ERROR(ReadChoice(texts, &reader, &question));
+    SKEIN_RETURN_IF_ERROR(ReadChoice(form, &reader, &question));
   } else if (type == "score") {
-    SKEIN_RETURN_IF_ERROR(ReadScore(texts, &reader, &question));
+    SKEIN_RETURN_IF_ERROR(ReadScore(form, &reader, &question));
   } else {
     reader.RefuseValue("type", "\"noul\", \"choice\" or \"score\"", Json(type));
     return reader.status();
@@ -161,7 +185,8 @@ Result<std::string> ReadState(const ModelEntry& model, const Json* state) {
   }
   if (state->is_string()) return state->get<std::string>();
   if (!model.traits.decision_model) return DumpJson(*state);
-  return model.traits.decision_model->kev ? KevText(*state) : DumpPythonJson(*state);
+  const TextForm form = TextFormOf(model);
+  return form == TextForm::kStrings ? DumpPythonJson(*state) : TextOf(form, *state);
 }
 
 // Reads `answers` of an example: an object from each question's id to its answer. An answer is true
@@ -382,14 +407,14 @@ Status StartSystemOne(const ServerContext& context, const HttpRequest& request,
   task.keeps_end = state->is_array();  // an array is a conversation: its last turns are kept
   std::vector<std::string> ids;
   const auto& head = model->traits.decision_model;
-  const QuestionTexts texts = {.any_json = head && head->kev};
   for (const auto& [id, value] : questions->items()) {
-    Result<DecisionQuestion> question = ReadQuestion(texts, value);
+    Result<DecisionQuestion> question = ReadQuestion(TextFormOf(*model), value);
     task.question_fields.push_back("questions." + id);
     if (!question.ok()) return Within(task.question_fields.back(), question.status());
     task.questions.push_back(std::move(question).value());
     ids.push_back(id);
   }
+  task.question_ids = ids;
   SKEIN_ASSIGN_OR_RETURN(
       task.examples,
       ReadExamples(

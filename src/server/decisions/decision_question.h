@@ -19,6 +19,9 @@ inline constexpr size_t kLevelsMax = 10;
 struct DecisionOption {
   std::string name;
   std::string description;  // empty: none
+  // For models that read descriptions as JSON: the description as the client wrote it, with sorted
+  // keys. Empty: `description` is all there is.
+  std::string json = {};
 
   // The text that is written out for the option.
   const std::string& text() const { return name.empty() ? description : name; }

@@ -56,6 +56,9 @@ struct DecisionTask {
   bool keeps_end = false;   // decision models: an input that is too long loses its beginning
   std::vector<DecisionQuestion> questions;
   std::vector<std::string> question_fields;  // [questions.size()], for messages
+  // The client's names of the questions, which some decision models read. Missing or empty ones are
+  // question_1, question_2, ...
+  std::vector<std::string> question_ids;
   std::vector<DecisionExample> examples;
 };
 

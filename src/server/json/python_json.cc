@@ -1,5 +1,10 @@
 #include "server/json/python_json.h"
 
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "text/jinja/text.h"
 
 namespace skein {
@@ -36,11 +41,44 @@ void Append(const Json& value, PythonJsonChars chars, std::string* out) {
   }
 }
 
+void AppendSorted(const Json& value, std::string* out) {
+  if (value.is_object()) {
+    std::vector<std::pair<std::string_view, const Json*>> members;
+    for (auto it = value.begin(); it != value.end(); ++it) members.emplace_back(it.key(), &*it);
+    std::ranges::sort(members, {}, &std::pair<std::string_view, const Json*>::first);
+    *out += '{';
+    bool first = true;
+    for (const auto& [key, member] : members) {
+      if (!first) *out += ',';
+      first = false;
+      *out += DumpJson(Json(key));
+      *out += ':';
+      AppendSorted(*member, out);
+    }
+    *out += '}';
+  } else if (value.is_array()) {
+    *out += '[';
+    for (size_t i = 0; i < value.size(); ++i) {
+      if (i > 0) *out += ',';
+      AppendSorted(value[i], out);
+    }
+    *out += ']';
+  } else {
+    Append(value, PythonJsonChars::kAll, out);
+  }
+}
+
 }  // namespace
 
 std::string DumpPythonJson(const Json& value, PythonJsonChars chars) {
   std::string text;
   Append(value, chars, &text);
+  return text;
+}
+
+std::string DumpSortedJson(const Json& value) {
+  std::string text;
+  AppendSorted(value, &text);
   return text;
 }
 

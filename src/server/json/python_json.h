@@ -13,4 +13,7 @@ enum class PythonJsonChars { kAll, kAscii };
 // of real numbers. Models are trained on texts of this form.
 std::string DumpPythonJson(const Json& value, PythonJsonChars chars = PythonJsonChars::kAll);
 
+// JSON as json.dumps writes it with sorted keys, no spaces and ensure_ascii off.
+std::string DumpSortedJson(const Json& value);
+
 }  // namespace skein

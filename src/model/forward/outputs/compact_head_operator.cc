@@ -106,7 +106,7 @@ void CompactHeadOperator::Run(int32_t ticket) {
 }
 
 CompactHeadOperator::Product CompactHeadOperator::ProductOf() const {
-  const CompactHeadRows& rows = pass_.workspace.compact;
+  const CompactHeadRows& rows = pass_.workspace.head.compact;
   const int64_t w = width();
   const BiasedWeight* const weight = WeightOf(weights(), stage_, layer_);
   const float* const projected = pass_.config().decision.is_pointer ? rows.states : rows.h;
@@ -145,7 +145,7 @@ void CompactHeadOperator::RunProduct(int32_t ticket) {
 
 // Runs a stage that works row by row on one row of a question.
 void CompactHeadOperator::RunRow(const Question& question, int32_t slot) {
-  const CompactHeadRows& rows = pass_.workspace.compact;
+  const CompactHeadRows& rows = pass_.workspace.head.compact;
   const int32_t row = question.first + slot;
   float* const x = Row(rows.x, row, width());
   float* const h = Row(rows.h, row, width());
@@ -179,7 +179,7 @@ void CompactHeadOperator::RunNorm(const LayerNormWeights& norm, const float* fro
 // Reads the states of a question. The row of the type stays 0, since its product is not used.
 void CompactHeadOperator::Read(const Question& question, int32_t slot) {
   const int32_t hidden = pass_.config().hidden_size;
-  float* const to = Row(pass_.workspace.compact.states, question.first + slot, hidden);
+  float* const to = Row(pass_.workspace.head.compact.states, question.first + slot, hidden);
   if (slot == 0) {
     std::fill_n(to, hidden, 0.0f);
     return;
@@ -195,7 +195,7 @@ void CompactHeadOperator::Read(const Question& question, int32_t slot) {
 }
 
 void CompactHeadOperator::InputNorm(const Question& question, int32_t slot) {
-  float* const x = Row(pass_.workspace.compact.x, question.first + slot, width());
+  float* const x = Row(pass_.workspace.head.compact.x, question.first + slot, width());
   const DecidedRow& row = pass_.batch.decided_rows[static_cast<size_t>(question.index)];
   const int32_t type = pass_.batch.rows[static_cast<size_t>(row.row)].question_type;
   const float* const from =
@@ -204,7 +204,7 @@ void CompactHeadOperator::InputNorm(const Question& question, int32_t slot) {
 }
 
 void CompactHeadOperator::Store(const Question& question, int32_t slot) {
-  const CompactHeadRows& rows = pass_.workspace.compact;
+  const CompactHeadRows& rows = pass_.workspace.head.compact;
   const float* const k = Row(rows.wide, question.first + slot, kQkvFactor * width()) + width();
   const int32_t block = question.first_block + slot / kKvBlockTokens;
   for (int32_t head = 0; head < kv_layout_.num_kv_heads; ++head) {
@@ -216,7 +216,7 @@ void CompactHeadOperator::Store(const Question& question, int32_t slot) {
 }
 
 void CompactHeadOperator::Attend(const Question& question, int32_t head) {
-  const CompactHeadRows& rows = pass_.workspace.compact;
+  const CompactHeadRows& rows = pass_.workspace.head.compact;
   const int64_t column = int64_t{head} * kv_layout_.head_dim;
   AttentionRow tile[kMaxQueryRows];
   for (int32_t begin = 0; begin < question.count; begin += kMaxQueryRows) {
@@ -236,7 +236,7 @@ void CompactHeadOperator::Attend(const Question& question, int32_t head) {
 }
 
 void CompactHeadOperator::Score(const Question& question) {
-  const CompactHeadRows& rows = pass_.workspace.compact;
+  const CompactHeadRows& rows = pass_.workspace.head.compact;
   const int64_t ld = kProjections * width();
   const float* const summary = Row(rows.wide, question.first + question.count - 1, ld);
   const double scale = 1 / std::sqrt(static_cast<double>(width()));

@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "server/decisions/heads/clef_answer.h"
+#include "server/decisions/heads/clef_plan.h"
 #include "server/decisions/heads/head_sequence.h"
 #include "server/decisions/heads/kev_answer.h"
 #include "server/decisions/heads/kev_sequence.h"
@@ -169,6 +171,7 @@ Result<DecisionPlan> PlanHeadDecisions(const ModelEntry& model, const DecisionTa
   SKEIN_RETURN_IF_ERROR(CheckTask(task));
   SKEIN_RETURN_IF_ERROR(CheckNumReads(model, "questions", task.questions.size()));
   const DecisionModelTraits& traits = *model.traits.decision_model;
+  if (traits.clef) return PlanClefDecisions(model, task);
   SKEIN_ASSIGN_OR_RETURN(const HeadEncoder encoder, EncoderOf(model, task));
   Result<std::vector<TokenId>> state = encoder.state(task.input);
   if (!state.ok()) {
@@ -211,8 +214,8 @@ Result<DecisionPlan> PlanHeadDecisions(const ModelEntry& model, const DecisionTa
 
 Json HeadAnswerJson(const DecisionModelTraits& traits, const DecisionQuestion& question,
                     const MethodAnswer& read, bool diagnostics) {
-  if (traits.kev) {
-    Json json = KevAnswerJson(question, read);
+  if (traits.kev || traits.clef) {
+    Json json = traits.kev ? KevAnswerJson(question, read) : ClefAnswerJson(question, read);
     if (diagnostics) json["diagnostics"] = HeadDiagnosticsJson(read.method);
     return json;
   }
