@@ -322,6 +322,8 @@ def test_the_first_request_of_the_readme_is_answered_right(wheels, tmp_path_fact
                                                   "choices": [{"value": "positive"}, {"value": "negative"}]}]}
             answer = httpx.post(server.url + "/v1/decisions", json=body).json()["answers"][0]
             assert answer["choice"] == sentiment, text
-        chat = httpx.post(server.url + "/v1/chat/completions", timeout=60, json={"max_tokens": 24, "temperature": 0,
+        # Any name of a model is its name: the adapter for decisions beside it is no other model.
+        chat = httpx.post(server.url + "/v1/chat/completions", timeout=60, json={
+            "model": "gpt-4o", "max_tokens": 24, "temperature": 0,
             "messages": [{"role": "user", "content": "What is the capital of France?"}]}).json()
         assert chat["choices"][0]["message"]["content"] == "The capital of France is Paris."

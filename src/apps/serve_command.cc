@@ -269,8 +269,8 @@ void AddServerOptions(CLI::App* app, ServeOptions* o) {
          "set: plain in decisions and ranks, parse in chats and prompts")
       ->check(CLI::IsMember({"plain", "parse"}));
   app->add_flag("--any-model-name,!--no-any-model-name", o->any_model_name,
-                "Answer requests for any model name while one model without adapters is served. "
-                "Default: on");
+                "Answer requests for any model name while one model is served, without adapters "
+                "but that for decisions. Default: on");
   app->add_option("--default-chat-template-kwargs", o->chat_template_kwargs,
                   "A JSON object of variables for the chat template");
   app->add_option("--log-level", o->log_level,

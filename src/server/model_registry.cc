@@ -42,8 +42,13 @@ const ModelEntry* ModelRegistry::Find(std::string_view name) const {
 
 const ModelEntry* ModelRegistry::FindOrOnly(std::string_view name) const {
   const ModelEntry* found = Find(name);
-  if (found != nullptr || !accepts_any_name_ || entries_.size() != 1) return found;
-  return &entries_.front();
+  if (found != nullptr || !accepts_any_name_) return found;
+  const ModelEntry* only = Find("");
+  if (only == nullptr) return nullptr;
+  const bool alone = std::ranges::all_of(entries_, [only](const ModelEntry& entry) {
+    return &entry == only || entry.name() == only->decision_adapter;
+  });
+  return alone ? only : nullptr;
 }
 
 std::string ModelRegistry::Names() const {

@@ -82,8 +82,8 @@ class ModelRegistry {
   // The entry that answers decisions for `model`, which is an entry of this registry.
   const ModelEntry& ForDecisions(const ModelEntry& model) const;
   const std::vector<ModelEntry>& entries() const { return entries_; }
-  // Like Find. After set_accepts_any_name(true), any name finds the model if there is only one
-  // entry. With adapters there are several entries, and a wrong name could mean any of them.
+  // Like Find. After set_accepts_any_name(true), any name finds the model if its decision adapter
+  // is the only other entry. With further adapters a wrong name could mean any of them.
   const ModelEntry* FindOrOnly(std::string_view name) const;
   void set_accepts_any_name(bool accepts) { accepts_any_name_ = accepts; }
   // The names of all models, as errors list them.

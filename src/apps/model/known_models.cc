@@ -1,6 +1,8 @@
 #include "apps/model/known_models.h"
 
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "apps/host/decision_profile.h"
@@ -12,7 +14,13 @@ namespace {
 
 std::string DataDir() {
   const char* dir = std::getenv("SKEIN_DATA_DIR");
-  return dir != nullptr && *dir != '\0' ? dir : SourceDir() + "/models";
+  if (dir != nullptr && *dir != '\0') return dir;
+  std::error_code unknown;
+  const std::filesystem::path program =
+      std::filesystem::read_symlink("/proc/self/exe", unknown).parent_path();
+  const std::filesystem::path installed = program.parent_path() / "share/skein/models";
+  if (std::filesystem::exists(installed, unknown)) return installed.string();
+  return SourceDir() + "/models";
 }
 
 KnownModel SmolLm2() {

@@ -31,8 +31,9 @@ struct KnownModel {
   std::vector<std::pair<std::string, double>> sampling;
 };
 
-// The known models, by name. Their decision adapters are in SKEIN_DATA_DIR, by default the
-// repository's models/; so are their decision profiles, as NAME/skein.decisions.json.
+// The known models, by name. Their decision adapters are in SKEIN_DATA_DIR, and so are their
+// decision profiles, as NAME/skein.decisions.json. By default that is ../share/skein/models beside
+// an installed program, else the repository's models/.
 std::vector<KnownModel> KnownModels();
 std::optional<KnownModel> FindKnownModel(std::string_view name);
 
