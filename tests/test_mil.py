@@ -45,7 +45,7 @@ def test_more_memory_allows_longer_inputs(tmp_path):
 
 
 # The margin that a plan leaves for stacks and the allocator is some 2.5 MiB with one thread. In the larger memory 5 % is more.
-@pytest.mark.parametrize("mode,mib,surely_over", [("paged", 80, True), ("hybrid", 32, False)])
+@pytest.mark.parametrize("mode,mib,surely_over", [("paged", 64, True), ("hybrid", 24, False)])
 def test_a_run_just_as_long_as_planned_nearly_fills_the_memory(tmp_path, long_context, mode, mib, surely_over):
     memory = f"{mib}MiB"
     found = mil(tmp_path, long_context, "--modes", mode, "--threads", 1, "--memory", memory, "--prove", memory)

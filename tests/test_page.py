@@ -169,9 +169,14 @@ def test_the_scheduler_is_shown(browser, phone, server, place):
     client = openai.OpenAI(base_url=server.url + "/v1", api_key="any", max_retries=0, timeout=120)
     prompt = " ".join(f"word {i}" for i in range(100))
 
+    shown = threading.Event()
+
     def write(number):
-        client.completions.create(model="tiny", prompt=f"{prompt} {number}", max_tokens=4000,
-                                  extra_body={"ignore_eos": True})
+        with client.completions.create(model="tiny", prompt=f"{prompt} {number}", max_tokens=4000, stream=True,
+                                       extra_body={"ignore_eos": True}) as stream:
+            for _ in stream:
+                if shown.is_set():
+                    return
 
     writers = [threading.Thread(target=write, args=(i,), daemon=True) for i in range(4)]
     for writer in writers:
@@ -182,6 +187,7 @@ def test_the_scheduler_is_shown(browser, phone, server, place):
     # Their common beginning is one run of the tree, and two sequences use it.
     wait(page, lambda: any("2 sequences" in text for text in texts(page, ".prefix")))
     picture(page, f"{place}-scheduler")
+    shown.set()
     for writer in writers:
         writer.join(100)
     wait(page, lambda: texts(page, "#requests h3") == ["Running: 0", "Suspended: 0", "Waiting: 0"])
