@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "cuda/emulator/emulator.h"
+#include "cuda/emulator/mma_words.h"
 
 #define SKEIN_KERNEL_SIDE on_host
 #define __global__
@@ -64,35 +65,25 @@ void WaitForCopies() {
 // The operands of mma.m16n8: 16 rows of a and 8 columns of b, each of 8 words of 32 bits. A lane
 // has the words quad and quad + 4 of the rows group and group + 8, and of the column group, where
 // group = lane / 4 and quad = lane % 4. Its sums belong to columns 2 quad and 2 quad + 1 of both
-// rows.
-struct MmaWords {
-  explicit MmaWords(const char* operation, const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-    const uint32_t message[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-    messages = Emulator::Current().MeetWarp(operation, message, sizeof(message));
-  }
-  uint32_t Read(int lane, int index) const {
+// rows: this reads their words from all lanes.
+inline MmaLaneWords ReadMmaWords(const char* operation, const uint32_t (&a)[4],
+                                 const uint32_t (&b)[2]) {
+  const uint32_t message[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  const std::byte* messages = Emulator::Current().MeetWarp(operation, message, sizeof(message));
+  const auto read = [messages](int lane, int index) {
     uint32_t word;
     std::memcpy(&word, messages + lane * Emulator::kMaxMessageBytes + index * 4, 4);
     return word;
+  };
+  const int lane = static_cast<int>(ThreadIndex().x) & 31, group = lane / 4, quad = lane % 4;
+  MmaLaneWords words;
+  for (int word = 0; word < 8; ++word) {
+    for (int i = 0; i < 2; ++i) {
+      words.rows[i][word] = read(group * 4 + word % 4, word / 4 * 2 + i);
+      words.columns[i][word] = read((quad * 2 + i) * 4 + word % 4, 4 + word / 4);
+    }
   }
-  uint32_t A(int row, int word) const {
-    return Read(row % 8 * 4 + word % 4, word / 4 * 2 + row / 8);
-  }
-  uint32_t B(int column, int word) const { return Read(column * 4 + word % 4, 4 + word / 4); }
-
-  const std::byte* messages;
-};
-
-// Calls add(sum, word of a, word of b) for each word of each of the lane's four sums.
-template <typename Sum, typename Add>
-void MultiplyWords(const char* operation, Sum (&c)[4], const uint32_t (&a)[4],
-                   const uint32_t (&b)[2], const Add& add) {
-  const MmaWords words(operation, a, b);
-  const int lane = static_cast<int>(ThreadIndex().x) & 31;
-  for (int i = 0; i < 4; ++i) {
-    const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-    for (int word = 0; word < 8; ++word) add(c[i], words.A(row, word), words.B(column, word));
-  }
+  return words;
 }
 
 inline float __uint_as_float(uint32_t bits) {
@@ -109,19 +100,20 @@ inline uint32_t __float_as_uint(float value) {
 // mma.m16n8k16 for bf16: a word is two terms. The hardware specifies neither the order of its 16
 // terms nor the rounding between them. Here they are a chain of fused operations in the order of k.
 inline void MmaBf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  MultiplyWords("mma.bf16", c, a, b, [](float& sum, uint32_t x, uint32_t y) {
-    sum = fmaf(__uint_as_float(x << 16), __uint_as_float(y << 16), sum);
-    sum = fmaf(__uint_as_float(x & 0xffff0000u), __uint_as_float(y & 0xffff0000u), sum);
-  });
+  AddBf16Products(ReadMmaWords("mma.bf16", a, b), c);
 }
 
 // mma.m16n8k32 for int8: a word is four terms, and sums are exact.
 inline void MmaInt8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  MultiplyWords("mma.s8", c, a, b, [](int32_t& sum, uint32_t x, uint32_t y) {
-    for (int shift = 0; shift < 32; shift += 8) {
-      sum += static_cast<int8_t>(x >> shift) * static_cast<int8_t>(y >> shift);
+  const MmaLaneWords words = ReadMmaWords("mma.s8", a, b);
+  for (int i = 0; i < 4; ++i) {
+    for (int word = 0; word < 8; ++word) {
+      const uint32_t x = words.rows[i / 2][word], y = words.columns[i % 2][word];
+      for (int shift = 0; shift < 32; shift += 8) {
+        c[i] += static_cast<int8_t>(x >> shift) * static_cast<int8_t>(y >> shift);
+      }
     }
-  });
+  }
 }
 
 }  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE
