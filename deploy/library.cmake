@@ -1,7 +1,7 @@
 # What `cmake --install` puts where for programs that have a model in their own process: the headers,
 # the static libraries, a CMake package and a pkg-config file (docs/library.md).
 include(CMakePackageConfigHelpers)
-set(libraries skein_base skein_text skein_io skein_grammar skein_kernels skein_model skein_kv
+set(libraries skein_base skein_json skein_text skein_io skein_grammar skein_kernels skein_model skein_kv
               skein_sched skein_engine skein_runtime skein_cuda skein_server skein_host xgrammar)
 set_target_properties(xgrammar PROPERTIES OUTPUT_NAME skein_xgrammar EXPORT_NAME skein_xgrammar)
 

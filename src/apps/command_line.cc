@@ -1,7 +1,10 @@
 #include "apps/command_line.h"
 
+#include <CLI/CLI.hpp>
 #include <cctype>
 #include <cstdio>
+#include <new>
+#include <system_error>
 #include <vector>
 
 #include "apps/commands.h"
@@ -10,6 +13,12 @@
 #include "apps/host/options_page.h"
 
 namespace skein {
+namespace {
+
+constexpr int kUsageError = 2;
+constexpr int kResourceError = 1;
+
+}  // namespace
 
 std::string EnvironmentName(const CLI::Option& option) {
   std::string name = "SKEIN_";
@@ -72,6 +81,31 @@ std::string MisspelledCommand(const CLI::App& app, std::span<const std::string> 
     command = below;
   }
   return "";
+}
+
+int RunCommandLine(int argc, char** argv) {
+  int exit_status = 0;
+  const auto app = MakeCommandLine(&exit_status);
+  try {
+    app->parse(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "skein: there is not enough memory\n");
+    return kResourceError;
+  } catch (const std::system_error& error) {  // of a thread
+    std::fprintf(stderr, "skein: a thread cannot be started: %s\n", error.what());
+    return kResourceError;
+  } catch (const CLI::ConfigError& error) {
+    std::fprintf(stderr, "--config: %s: there is no such option\n", error.what());
+    return kUsageError;
+  } catch (const CLI::ParseError& error) {
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    if (const std::string why = MisspelledCommand(*app, arguments); !why.empty()) {
+      std::fprintf(stderr, "skein: %s\n", why.c_str());
+      return kUsageError;
+    }
+    return app->exit(error) == 0 ? 0 : kUsageError;  // 0: help or the version
+  }
+  return exit_status;
 }
 
 }  // namespace skein

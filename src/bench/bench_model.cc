@@ -1,5 +1,7 @@
 #include "bench/bench_model.h"
 
+#include <CLI/CLI.hpp>
+
 #include "apps/host/choice.h"
 #include "apps/host/model_choices.h"
 #include "apps/model/model_cache.h"

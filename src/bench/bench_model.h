@@ -1,9 +1,9 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 
+#include "apps/cli_names.h"
 #include "base/result.h"
 #include "runtime/cpu_runtime.h"
 

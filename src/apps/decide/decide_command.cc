@@ -2,6 +2,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,5 +1,6 @@
 #include "apps/host/help.h"
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <utility>
 

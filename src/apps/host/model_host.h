@@ -1,12 +1,12 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "apps/cli_names.h"
 #include "apps/host/handover_host.h"
 #include "apps/host/model_traits.h"
 #include "apps/host/scheduling_options.h"

@@ -1,3 +1,5 @@
+#include <CLI/CLI.hpp>
+
 #include "apps/host/choice.h"
 #include "apps/host/help.h"
 #include "apps/host/model_choices.h"

@@ -1,5 +1,6 @@
 #include "apps/host/scheduling_options.h"
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "apps/cli_names.h"
 #include "base/result.h"
 #include "skein/config.h"
 

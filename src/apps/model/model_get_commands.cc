@@ -1,5 +1,6 @@
 #include "apps/model/model_get_commands.h"
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>

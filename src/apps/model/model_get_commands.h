@@ -1,6 +1,6 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "apps/cli_names.h"
 
 namespace skein {
 

@@ -1,5 +1,7 @@
 #include "apps/run/generation_options.h"
 
+#include <CLI/CLI.hpp>
+
 #include "apps/host/help.h"
 
 namespace skein {

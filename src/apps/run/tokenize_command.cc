@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
