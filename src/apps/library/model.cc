@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "apps/host/model_host.h"
+#include "apps/model/model_fetch.h"
 #include "server/json/json.h"
 #include "server/local_routes.h"
 
@@ -263,6 +264,11 @@ Status ServedModel::Post(const std::string& path, std::string body, Done done) {
 }
 
 void ServedModel::Abort() { impl_->Abort(); }
+
+Status FetchKnownModel(const std::string& name, std::string* dir) {
+  SKEIN_ASSIGN_OR_RETURN(*dir, FetchModel(name));
+  return Status::Ok();
+}
 
 const char* Version() { return SKEIN_VERSION; }
 

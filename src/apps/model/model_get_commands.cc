@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,14 +37,8 @@ Status List() {
 
 // Fetches a model; an empty name means the default model.
 Status Fetch(const std::string& name) {
-  const std::optional<KnownModel> model = name.empty() ? DefaultKnownModel() : FindKnownModel(name);
-  if (!model) {
-    std::string known;
-    for (const KnownModel& entry : KnownModels()) known += " " + entry.name;
-    return Status(StatusCode::kNotFound, "no known model '" + name + "'; known are" + known);
-  }
-  SKEIN_ASSIGN_OR_RETURN(const std::string cache, CacheDir());
-  SKEIN_ASSIGN_OR_RETURN(const std::string dir, FetchModel(*model, cache));
+  SKEIN_ASSIGN_OR_RETURN(const std::string dir,
+                         FetchModel(name.empty() ? DefaultKnownModel().name : name));
   std::printf("%s\n", dir.c_str());
   return Status::Ok();
 }
