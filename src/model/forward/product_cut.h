@@ -42,8 +42,8 @@ inline constexpr int32_t kFewDotRows = 32;  // up to this number of rows, memory
 // The fewest multiplications of a ticket, since claiming a ticket costs about 2 us.
 inline constexpr int64_t kMinVectorProducts = 1 << 16;
 
-// What computes a product: ordinary vectors; instructions that add dot products to vectors; or the
-// matrix unit.
+// The part of the processor that computes a product: ordinary vectors; vectors with instructions
+// that add dot products; or the matrix unit.
 enum class ProductUnit { kVectors, kDots, kMatrix };
 
 // The unit of `isa` for weights of `dtype`.
