@@ -63,6 +63,10 @@ bool Admission::GoesByOrder(const Sequence& first) const {
   return order_->ByDeadline() && first.request->request.slo_ttft_us.has_value();
 }
 
+bool Admission::GoesBefore(const Sequence& first, const SequenceKey& step) const {
+  return first.request->urgency < step.urgency && !order_->StopsStepsOnlyInNeed();
+}
+
 int32_t Admission::NumMissing(const Sequence& sequence) const {
   const SharedPrefix* prefix = sequence.shared_prefix;
   const int32_t num_shared = prefix != nullptr ? prefix->length() : 0;

@@ -42,6 +42,11 @@ class Admission {
   // Whether the first request of the order begins next in its class, regardless of the decode set.
   // If the order is by deadlines, this includes a request with a deadline of its own.
   bool GoesByOrder(const Sequence& first) const;
+  // Whether the first request of the order, a Decode-class one that the decode set has not chosen,
+  // goes before a step with the key `step`. An earlier arrival alone does not suffice, or the order
+  // would replace the set. If steps stop only in need, none has stopped for such a request: a
+  // request with a deadline goes by the order.
+  bool GoesBefore(const Sequence& first, const SequenceKey& step) const;
 
   bool DiscardsKv(const Sequence& sequence) const {
     return sequence.oneshot() && config_.policies.retention != Retention::kAll;

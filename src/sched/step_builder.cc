@@ -172,10 +172,9 @@ Sequence* StepBuilder::NextWaiting(bool want_oneshot, bool want_decode,
 
 // The next request of the wanted classes. The order decides between OneShot and Decode work; the
 // decode set decides between Decode-class requests. A prefill may have stopped, at `bound`, for a
-// request that the set does not choose or refuses. If the set names no request before the bound,
-// that request begins; otherwise the prefill would have stopped for nothing. The request must be
-// more urgent; an earlier arrival alone does not suffice, or the order would replace the set. A
-// prefill does not stop for an earlier arrival either (Preemption::MoreUrgentWaits).
+// request that the set does not choose or refuses (Preemption::MoreUrgentWaits). If the set names
+// no request before the bound, that request begins; otherwise the prefill would have stopped for
+// nothing.
 Sequence* StepBuilder::NextHead(bool want_oneshot, bool want_decode,
                                 const std::optional<SequenceKey>& bound) {
   const WaitingSets& waiting = table_->waiting();
@@ -184,7 +183,7 @@ Sequence* StepBuilder::NextHead(bool want_oneshot, bool want_decode,
   Sequence* next = NextOfDecodeSet(std::numeric_limits<int32_t>::max(), bound);
   if (next != nullptr) return next;
   const bool stopped_for = bound && step_.prefills.empty() &&
-                           head->request->urgency < bound->urgency && admission_->CouldBegin(*head);
+                           admission_->GoesBefore(*head, *bound) && admission_->CouldBegin(*head);
   return stopped_for ? head : waiting.Head(want_oneshot, false);
 }
 

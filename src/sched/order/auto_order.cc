@@ -20,6 +20,7 @@ constexpr int64_t kMiddleTokens = 1024;
 constexpr TimeUs kLeastRecheckUs = 100'000;  // of a bound whose tokens are not computed yet
 
 TimeUs Bounded(double us) { return std::llround(std::min(us, kLongestUs)); }
+TimeUs Share(double share, TimeUs us) { return std::llround(share * static_cast<double>(us)); }
 
 }  // namespace
 
@@ -48,6 +49,7 @@ Ranking AutoOrder::RankArrival(const OrderView& view, TimeUs now_us) {
   const int64_t num_before = std::llround(kMaxStretch * static_cast<double>(backlog_.num_tokens()));
   const TimeUs bound_us = WaitOf(num_before) + kMaxWaitUs;
   const auto num_of_client = static_cast<double>(backlog_.Enter(view.request, num_missing));
+  num_free_ += !view.request.slo_ttft_us;
   OrderView own = view;
   own.memo = {.num_tokens = num_missing,
               .stretch = std::max(1 / kAging, num_of_client),
@@ -67,27 +69,41 @@ Ranking AutoOrder::RankArrival(const OrderView& view, TimeUs now_us) {
 
 std::optional<Ranking> AutoOrder::Rerank(const OrderView& view, TimeUs now_us) const {
   TimeUs overdue_us = view.memo.overdue_us;
+  const int64_t num_left = view.memo.overdue_tokens - num_served_;
   if (now_us >= overdue_us) {
-    const int64_t num_left = view.memo.overdue_tokens - num_served_;
     if (num_left <= 0) return Ranking{.rank = kOverduePart + overdue_us};
     overdue_us = now_us + std::max(kLeastRecheckUs, WaitOf(num_left));
   }
   const TimeUs remaining_us = RemainingUs(view);
   if (!view.request.slo_ttft_us) {
-    const TimeUs work_us = view.memo.work_us > 0 ? view.memo.work_us : remaining_us;
-    const double wait_us = view.memo.stretch * static_cast<double>(work_us);
-    const int32_t shift = std::clamp(view.request.priority, -kMaxShift, kMaxShift);
-    const TimeUs due_us = view.arrival_us + Bounded(std::ldexp(wait_us, shift));
-    return Ranking{.rank = kDuePart + due_us, .until_us = overdue_us};
+    return Ranking{.rank = kDuePart + DueUs(view, remaining_us), .until_us = overdue_us};
   }
   const TimeUs late_us = view.deadline_us - remaining_us;
   if (now_us < late_us) {
+    const TimeUs presses_us = view.arrival_us + Share(kPatience, late_us - view.arrival_us);
+    if (now_us < presses_us && num_free_ > 0) {
+      return Ranking{.rank = kDuePart + DueUs(view, remaining_us),
+                     .until_us = std::min(presses_us, overdue_us)};
+    }
     return Ranking{.rank = view.deadline_us, .until_us = std::min(late_us, overdue_us)};
   }
-  return Ranking{.rank = kLatePart - view.deadline_us, .until_us = overdue_us};
+  const TimeUs returns_us = overdue_us - Share(kLateShare, overdue_us - view.arrival_us);
+  if (now_us >= returns_us && num_left <= 0) {
+    return Ranking{.rank = overdue_us, .until_us = overdue_us};
+  }
+  return Ranking{.rank = kLatePart - view.deadline_us,
+                 .until_us = now_us < returns_us ? returns_us : overdue_us};
+}
+
+TimeUs AutoOrder::DueUs(const OrderView& view, TimeUs remaining_us) const {
+  const TimeUs work_us = view.memo.work_us > 0 ? view.memo.work_us : remaining_us;
+  const double wait_us = view.memo.stretch * static_cast<double>(work_us);
+  const int32_t shift = std::clamp(view.request.priority, -kMaxShift, kMaxShift);
+  return view.arrival_us + Bounded(std::ldexp(wait_us, shift));
 }
 
 void AutoOrder::OnPrompt(const Request& request, const OrderMemo& memo, TimeUs now_us) {
+  num_free_ -= !request.slo_ttft_us;
   backlog_.Leave(request, memo.num_tokens);
   num_served_ += memo.num_tokens;
   served_tokens_ += static_cast<double>(memo.num_tokens);
@@ -99,7 +115,10 @@ void AutoOrder::OnPrompt(const Request& request, const OrderMemo& memo, TimeUs n
 }
 
 void AutoOrder::OnEnd(const Request& request, int64_t /*num_unserved*/, const OrderMemo& memo) {
-  if (memo.num_tokens > 0) backlog_.Leave(request, memo.num_tokens);
+  if (memo.num_tokens > 0) {
+    num_free_ -= !request.slo_ttft_us;
+    backlog_.Leave(request, memo.num_tokens);
+  }
 }
 
 }  // namespace skein

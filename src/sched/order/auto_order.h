@@ -16,14 +16,18 @@ namespace skein {
 //   overdue | in time, by deadline | without a deadline, by due time | late, the latest first
 //
 // - In time: the request names a deadline (`slo_ttft_ms`) and can still meet it, as under `s-edf`
-//   (FlowPrefill, section 5; sched/order/slack_order.h).
+//   (FlowPrefill, section 5; sched/order/slack_order.h). While requests without a deadline wait, it
+//   has a due time like them until kPatience of its slack is used.
 // - Without a deadline: the due time is arrival + stretch x predicted remaining time. A stretch of
 //   1 / kAging is PrefillOnly's order (section 6; sched/order/jct_order.h). If the client has more
 //   than 1 / kAging prompts waiting, their number is the stretch. A client with a thousand requests
 //   therefore does not hold up a client with a single request. The reads for one request of the
 //   server are a group, and its answer needs all of them. Each read therefore counts the time of
 //   the group's first read.
-// - Late: the deadline cannot be met any more.
+// - Late: the deadline cannot be met any more. In the last kLateShare of the bound below, the end
+// of
+//   the bound is the deadline, and the request is in time again. If a long request first became
+//   overdue, the short ones that arrive while it is served would be late, too.
 // - Overdue: the request has waited longer than
 //
 //     kMaxStretch x (time of all prompts that were there when it arrived) + kMaxWaitUs
@@ -34,14 +38,17 @@ namespace skein {
 //   therefore starves a request. They may meet each other there, so that a wait can be somewhat
 //   longer than the bound.
 //
-// No step makes way for a request without a deadline. A rank changes with the cached share of a
-// prompt, at known times, and with a version of the cost model. Without a cost model, the device is
-// assumed to compute JctOrder::kUnknownSpeed tokens per second. Not thread-safe.
+// A step makes way only for a request in time that needs it (Preemption::NeedsStop). A rank changes
+// with the cached share of a prompt, at known times, and with a version of the cost model. Without
+// a cost model, the device is assumed to compute JctOrder::kUnknownSpeed tokens per second. Not
+// thread-safe.
 class AutoOrder final : public OrderPolicy {
  public:
   static constexpr double kMaxStretch = 3;
   static constexpr TimeUs kMaxWaitUs = 2'000'000;
   static constexpr double kAging = 0.05;
+  static constexpr double kPatience = 0.5;
+  static constexpr double kLateShare = 0.5;
 
   // `cost` outlives the order.
   explicit AutoOrder(const CostModel* cost) : cost_(cost) {}
@@ -51,6 +58,7 @@ class AutoOrder final : public OrderPolicy {
   bool FollowsCache() const override { return true; }
   bool ByDeadline() const override { return true; }
   int64_t FirstPatientRank() const override;
+  bool StopsStepsOnlyInNeed() const override { return true; }
   bool NeedsCosts() const override { return true; }
   bool AdoptCosts(const CostFit& /*fit*/) override { return true; }
   void OnPrompt(const Request& request, const OrderMemo& memo, TimeUs now_us) override;
@@ -60,6 +68,8 @@ class AutoOrder final : public OrderPolicy {
   // The predicted time of `num_tokens` tokens behind `num_behind` tokens.
   TimeUs TimeOf(int64_t num_tokens, int64_t num_behind) const;
   TimeUs RemainingUs(const OrderView& view) const;
+  // When a request without a deadline is due.
+  TimeUs DueUs(const OrderView& view, TimeUs remaining_us) const;
   // The time of so many tokens at the speed of the latest prompts, decodes beside them included.
   // The cost model's speed counts like a few prompts before them.
   TimeUs WaitOf(int64_t num_tokens) const;
@@ -71,6 +81,7 @@ class AutoOrder final : public OrderPolicy {
   // Sums over the latest prompts: their tokens, and the time during which any prompt waited or ran.
   double served_tokens_ = 0, served_us_ = 0;
   TimeUs serves_since_us_ = 0;  // the last prompt was computed, or the first of a backlog arrived
+  int64_t num_free_ = 0;        // waiting requests without a deadline
   int64_t num_served_ = 0;      // tokens of all prompts that were computed
 };
 

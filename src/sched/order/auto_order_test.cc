@@ -55,10 +55,10 @@ TEST_F(AutoOrderTest, PartsStandEndToEnd) {
   const OrderView in_time = Arrive(100, 0, 1'000'000);
   const OrderView due_first = Arrive(10, 0);
   const OrderView late = Arrive(100'000, 0, 1'000);
-  EXPECT_LT(RankOf(in_time, 0), RankOf(due_first, 0));
+  const TimeUs late_us = 1'000'000 - TimeOf(100);
+  EXPECT_LT(RankOf(in_time, late_us / 2 + 1), RankOf(due_first, 0));
   EXPECT_LT(RankOf(due_first, 0), RankOf(late, 0));
   // A deadline that cannot be met any more is ignored.
-  const TimeUs late_us = 1'000'000 - TimeOf(100);
   EXPECT_LT(RankOf(in_time, late_us - 1), OrderPolicy::kFirstLateRank);
   EXPECT_GT(RankOf(in_time, late_us), RankOf(due_first, late_us));
   // A request whose bound has passed goes first, late or not.
@@ -66,6 +66,37 @@ TEST_F(AutoOrderTest, PartsStandEndToEnd) {
   order_.OnPrompt(served.request, served.memo, 0);
   EXPECT_LT(RankOf(late, late.memo.overdue_us), RankOf(in_time, 0));
   EXPECT_LT(RankOf(due_first, due_first.memo.overdue_us), RankOf(in_time, 0));
+}
+
+// Half of the slack belongs to requests without a deadline, as long as any waits.
+TEST_F(AutoOrderTest, ARequestWithSlackIsDueLikeTheOthers) {
+  const OrderView in_time = Arrive(100, 0, 1'000'000);
+  EXPECT_EQ(RankOf(in_time, 0), in_time.deadline_us);
+  const OrderView shorter = Arrive(50, 0), longer = Arrive(200, 0);
+  EXPECT_LT(RankOf(shorter, 0), RankOf(in_time, 0));
+  EXPECT_LT(RankOf(in_time, 0), RankOf(longer, 0));
+  EXPECT_GE(RankOf(in_time, 0), order_.FirstPatientRank());  // no step makes way for it
+  const TimeUs presses_us = order_.Rerank(in_time, 0)->until_us;
+  EXPECT_NEAR(static_cast<double>(presses_us), 500'000, TimeOf(100));
+  EXPECT_EQ(RankOf(in_time, presses_us), in_time.deadline_us);
+  order_.OnEnd(shorter.request, 0, shorter.memo);
+  order_.OnPrompt(longer.request, longer.memo, 1000);
+  EXPECT_EQ(RankOf(in_time, 0), in_time.deadline_us);
+}
+
+// In the second half of its bound, a late request has the end of the bound as deadline.
+TEST_F(AutoOrderTest, ALateRequestIsInTimeAgainBeforeItIsOverdue) {
+  const OrderView late = Arrive(100'000, 0, 1'000);
+  const TimeUs overdue_us = late.memo.overdue_us;
+  EXPECT_EQ(overdue_us, AutoOrder::kMaxWaitUs);
+  const TimeUs returns_us = order_.Rerank(late, 0)->until_us;
+  EXPECT_EQ(returns_us, overdue_us / 2);
+  EXPECT_EQ(RankOf(late, returns_us), overdue_us);
+  const OrderView sooner = Arrive(100, returns_us, overdue_us - returns_us - 1);
+  const OrderView later = Arrive(100, returns_us, overdue_us - returns_us + 1);
+  EXPECT_LT(RankOf(sooner, returns_us), RankOf(late, returns_us));
+  EXPECT_LT(RankOf(late, returns_us), RankOf(later, returns_us));
+  EXPECT_LT(RankOf(late, overdue_us), RankOf(sooner, returns_us));
 }
 
 // Requests of different clients, without deadlines: the order is that of PrefillOnly's score with

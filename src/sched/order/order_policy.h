@@ -66,6 +66,9 @@ class OrderPolicy {
   virtual bool ByDeadline() const { return false; }
   // In orders by deadline, no step makes way for requests with ranks from this one on.
   virtual int64_t FirstPatientRank() const { return kFirstLateRank; }
+  // Whether a step makes way only for a request that would otherwise miss its deadline. Ranks below
+  // FirstPatientRank are then deadlines, or negative for requests that need no stop.
+  virtual bool StopsStepsOnlyInNeed() const { return false; }
   // Whether ranks depend on the cost model, so that a profile run improves them.
   virtual bool NeedsCosts() const { return false; }
 

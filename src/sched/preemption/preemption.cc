@@ -14,6 +14,10 @@ namespace {
 // time.
 constexpr int kIntervalMargin = 10;
 
+// Under an order whose steps make way only in need, a step's predicted end counts as this many
+// times as far away: other requests may go before the one that waits.
+constexpr double kNeedMargin = 5;
+
 }  // namespace
 
 bool StopsSteps(const SchedulerConfig& config) {
@@ -41,7 +45,7 @@ bool Preemption::MakesWay(TimeUs now_us) const {
   const SequenceKey key = step_.Key();
   const Step* other = suspended_->First(now_us);
   if (other != nullptr && suspended_->KeyOf(*other, now_us) < key) return true;
-  return Yields(key);
+  return Yields(key) && (!order_->StopsStepsOnlyInNeed() || NeedsStop(now_us));
 }
 
 // Under an order by deadline, the request with the latest deadline goes first among those without
@@ -187,6 +191,21 @@ bool Preemption::GoesBeforeMixed(TimeUs now_us) const {
   });
 }
 
+// Whether the next prompt would miss its deadline if the step in flight went on to its end. A
+// request that is overdue waits for that end: its bound is far longer than a step.
+bool Preemption::NeedsStop(TimeUs now_us) const {
+  const Sequence* prompt = NextPrompt();
+  if (prompt == nullptr || !cost_->known()) return true;
+  const int64_t deadline_us = prompt->request->urgency.rank;
+  if (deadline_us < 0) return false;
+  const StepWork work = WorkOf(ranks_->NumMissingNow(*prompt), ranks_->NumCachedNow(*prompt));
+  const double own_us = cost_->PredictUs(work, StepKind::kPrefill);
+  const StepKind kind = step_.decodes.empty() ? StepKind::kPrefill : StepKind::kMixed;
+  const double left_us =
+      cost_->PredictUs(step_.work, kind) - static_cast<double>(step_.RanUs(now_us));
+  return static_cast<double>(deadline_us - now_us) - own_us < kNeedMargin * left_us;
+}
+
 // Whether there is prefill work outside all steps that goes before `than` and could begin now.
 bool Preemption::MoreUrgentWaits(const SequenceKey& than) const {
   for (const Sequence* sequence : table_->running()) {
@@ -197,7 +216,7 @@ bool Preemption::MoreUrgentWaits(const SequenceKey& than) const {
   while (const Sequence* head = table_->waiting().Head(want_oneshot, want_decode)) {
     if (!(head->key() < than)) return false;
     const bool begins =
-        admission_->GoesByOrder(*head) || head->request->urgency < than.urgency;  // as NextHead
+        admission_->GoesByOrder(*head) || admission_->GoesBefore(*head, than);  // as NextHead
     if (begins && admission_->CouldBegin(*head)) return true;
     (head->oneshot() ? want_oneshot : want_decode) = false;
   }

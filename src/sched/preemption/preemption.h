@@ -56,6 +56,7 @@ class Preemption {
   bool StarvesDecodes(TimeUs now_us) const;
   const Sequence* NextPrompt() const;
   bool GoesBeforeMixed(TimeUs now_us) const;
+  bool NeedsStop(TimeUs now_us) const;
   bool MoreUrgentWaits(const SequenceKey& than) const;
   // Whether the step in flight was suspended for max_suspended_us. Only decodes with a TPOT
   // deadline stop it then.
