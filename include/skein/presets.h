@@ -18,6 +18,7 @@ inline constexpr Preset kPresets[] = {
      {.order = Order::kAuto,
       .batching = Batching::kAuto,
       .sharing = Sharing::kPreemptOp,
+      .decode_set = DecodeSet::kPrefixHomogeneous,
       .forests = true}},
     {"prelude", {.order = Order::kFair, .forests = true}},
     {"chunked-fcfs", {}},

@@ -122,6 +122,18 @@ EngineConfig RandomConfig(Random* random) {
   return config;
 }
 
+// The default preset on a device that predicts long decode steps, so that turns begin.
+void UseAuto(Random* random, SchedulerConfig* scheduler) {
+  const Retention retention = scheduler->policies.retention;
+  scheduler->policies = FindPreset("auto")->policies;
+  scheduler->policies.retention = retention;
+  scheduler->dynamic_step_us = 0;
+  scheduler->prefix_groups.stop.rule = StopRule::kModel;
+  scheduler->decode_cost = {.step_us = 50'000, .token_us = 10'000, .cache_tokens = 60};
+  scheduler->cost = {.step_us = 500, .token_us = 40, .pair_us = 0.1, .row_us = 10};
+  if (random->OneIn(4)) scheduler->cost = {};
+}
+
 OutputSpec RandomRead(Random* random) {
   switch (random->Between(0, 2)) {
     case 0:
@@ -467,6 +479,8 @@ LoadCounts RunRandomLoad(uint64_t seed, int32_t num_requests, Faults faults) {
   World world(seed);
   world.faults = faults == Faults::kInjected;
   world.config = RandomConfig(&world.random);
+  // A generator of its own decides, so that the other seeds make the same loads as before.
+  if (Random own(~seed); own.OneIn(4)) UseAuto(&own, &world.config.scheduler);
   const SchedulerConfig scheduler = MakeSchedulerConfig(world.config).value();
   const StepBounds bounds = StepBoundsOf(scheduler.policies.retention, scheduler.max_model_len,
                                          scheduler.max_num_batched_tokens);

@@ -21,7 +21,7 @@ namespace skein {
 struct DecodeDevice {
   DecodeFit fit;
   DecodeLimits limits;
-  bool by_order = false;  // the order chooses unless a group has a turn
+  bool by_order = false;  // with the rule `model`, the order chooses unless a group has a turn
 };
 
 // The decode set `prefix-homogeneous`: it builds prefix-homogeneous batches. Decode-class requests
@@ -78,7 +78,7 @@ class PrefixGroups final : public DecodeSetPolicy {
                         const DecodeDevice& device = {});
 
   bool Chooses() const override { return true; }
-  bool FollowsOrder() const override { return by_order_ && !(turns_ && turns_->restricts()); }
+  bool FollowsOrder() const override { return by_order_ && turns_ && !turns_->restricts(); }
   bool FollowsCache() const override { return true; }
   bool NeedsDecodeCosts() const override { return turns_.has_value(); }
   void Enter(Sequence* sequence, TimeUs now_us) override;

@@ -1,0 +1,52 @@
+// The stop rule `model` in a scheduler: turns of groups (sched/decode_set/group_turns.h).
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sched/scheduler.h"
+#include "testing/prefix_group_load.h"
+
+namespace skein {
+namespace {
+
+using testing::ConfigOf;
+using ::testing::ElementsAre;
+using testing::World;
+
+// A device whose cache holds one prefix of 24 blocks and the own tokens of 16 requests, not two.
+constexpr DecodeFit kSlowFit = {.step_us = 100'000, .token_us = 1000, .cache_tokens = 2200};
+
+EngineConfig AutoTurnsConfig() {
+  EngineConfig config = ConfigOf(DecodeSet::kPrefixHomogeneous, StopRule::kModel);
+  config.scheduler.policies = FindPreset("auto")->policies;
+  config.scheduler.max_num_seqs = 16;
+  config.scheduler.cost = {.step_us = 2000, .token_us = 20, .row_us = 100};
+  config.scheduler.decode_cost = kSlowFit;
+  return config;
+}
+
+// Under `auto`, a request that waits for the turn of its group stops no step, even if it is overdue
+// by the order: the decode set bounds its wait.
+TEST(SchedulerTurns, NoStepMakesWayForAGroupThatWaitsForItsTurn) {
+  World world(AutoTurnsConfig());
+  for (const int group : {1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2}) {
+    world.Arrive(group, 60, 24);
+    world.now_us += 10'000'000;
+  }
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(world.Step());
+  EXPECT_THAT(world.GroupsOf(world.decoding), ElementsAre(1));
+  const RequestId joins = world.Arrive(1, 60, 24, 5);
+  ASSERT_TRUE(world.Plan());
+  EXPECT_THAT(world.prefilling, ElementsAre(joins));
+  world.now_us += 60'000'000;  // the first of group 2 is long overdue by the order
+  EXPECT_EQ(world.scheduler().Reconsider(world.now_us), StepFate::kGoesOn);
+  world.Finish();
+  ASSERT_TRUE(world.Step());
+  EXPECT_THAT(world.GroupsOf(world.decoding), ElementsAre(1));
+  while (world.Step()) {
+  }
+  EXPECT_EQ(world.num_unfinished(), 0u);
+}
+
+}  // namespace
+}  // namespace skein
