@@ -105,9 +105,9 @@ Json MeasureOneRow(const Product& product, const Kernels& kernels, ThreadTeam& t
     weights.emplace_back(n, k, DType::kBf16);
     weights.back().PackRows(0, n, rows.data(), DType::kBf16);
   } while (weights.size() * weights[0].bytes() < kMemoryBytes);
-  const ProductCut cut =
-      CutProduct({.m = 1, .n = n, .k = k, .element_bytes = sizeof(Bf16), .matrix_unit = true},
-                 team.num_threads());
+  const ProductCut cut = CutProduct(
+      {.m = 1, .n = n, .k = k, .element_bytes = sizeof(Bf16), .unit = ProductUnit::kMatrix},
+      team.num_threads());
   std::vector<float> engine_out(n), other_out(n);
   const auto all = [&](const auto& ticket_of) {
     return [&, ticket_of] {
