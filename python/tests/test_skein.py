@@ -69,6 +69,12 @@ def test_the_package_has_the_version_of_the_server():
     assert importlib.metadata.version("skein-llm") == skein.__version__
 
 
+def test_a_known_model_is_fetched_by_its_name():
+    assert pathlib.Path(skein.fetch("minilm")) == fetched("minilm")
+    with pytest.raises(ValueError, match="no known model 'minilm2'; known are smollm2 minilm"):
+        skein.fetch("minilm2")
+
+
 @pytest.mark.skipif(not shutil.which("dpkg"), reason="names packages of Debian")
 def test_the_packages_that_the_module_needs_are_told():
     (module,) = pathlib.Path(skein.__file__).parent.glob("_skein*.so")

@@ -129,7 +129,8 @@ Result<std::string> FindModelDir(const std::string& model) {
     const std::string dir = FetchedModelDir(cache, model);
     if (IsFetched(dir)) return dir;
     return Status(StatusCode::kNotFound,
-                  "'" + model + "' is not fetched; `skein model fetch " + model + "` does that",
+                  "'" + model + "' is not fetched; `skein model fetch " + model +
+                      "` does that, in Python skein.fetch('" + model + "')",
                   "model");
   }
   Result<std::string> resolved = ResolveModelDir(model);
