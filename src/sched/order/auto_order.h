@@ -24,9 +24,8 @@ namespace skein {
 //   therefore does not hold up a client with a single request. The reads for one request of the
 //   server are a group, and its answer needs all of them. Each read therefore counts the time of
 //   the group's first read.
-// - Late: the deadline cannot be met any more. In the last kLateShare of the bound below, the end
-// of
-//   the bound is the deadline, and the request is in time again. If a long request first became
+// - Late: the deadline cannot be met any more. In the last kLateShare of the bound below, the
+//   bound's end is the deadline, and the request is in time again. If a long request first became
 //   overdue, the short ones that arrive while it is served would be late, too.
 // - Overdue: the request has waited longer than
 //
