@@ -58,7 +58,7 @@ class CompactHeadReader {
   // Reads the rows of the type embedding in the order choice, score, noul.
   Status ReadTypes(const std::string& name, std::vector<float>* out) {
     std::vector<float> rows;
-    SKEIN_RETURN_IF_ERROR(Floats(name, &rows));
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, name, &rows));
     const auto width = static_cast<size_t>(config_.decision.compact_width);
     for (const int32_t row : config_.decision.type_rows) {
       const auto from = rows.begin() + static_cast<int64_t>(row * width);
@@ -68,8 +68,8 @@ class CompactHeadReader {
   }
 
   Status Norm(const std::string& prefix, LayerNormWeights* norm) {
-    SKEIN_RETURN_IF_ERROR(Floats(prefix + "weight", &norm->weight));
-    return Floats(prefix + "bias", &norm->bias);
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, prefix + "weight", &norm->weight));
+    return ReadFloats(files_, prefix + "bias", &norm->bias);
   }
 
   Status Linear(const std::string& prefix, BiasedWeight* out) {
@@ -78,14 +78,7 @@ class CompactHeadReader {
                                static_cast<int32_t>(view.shape[1]), DType::kF32);
     const RowSource source = {.view = view, .num_rows = out->weight.n()};
     source.Pack(0, out->weight.n(), false, &out->weight);
-    return Floats(prefix + "bias", &out->bias);
-  }
-
-  Status Floats(const std::string& name, std::vector<float>* out) {
-    SKEIN_ASSIGN_OR_RETURN(const TensorView view, files_.Find(name));
-    out->resize(static_cast<size_t>(view.num_rows() * view.row_elements()));
-    view.ReadRows(0, view.num_rows(), out->data());
-    return Status::Ok();
+    return ReadFloats(files_, prefix + "bias", &out->bias);
   }
 
   const ModelFiles& files_;

@@ -23,13 +23,13 @@ class HeadReader {
     DecisionHeadWeights& head = weights_->decision;
     head.input_norm = std::move(weights_->final_norm);
     head.input_norm_bias = std::move(weights_->final_norm_bias);
-    SKEIN_RETURN_IF_ERROR(Floats("type_emb.weight", &head.type_embedding));
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, "type_emb.weight", &head.type_embedding));
     for (int32_t i = 0; i < config.decision.num_layers; ++i) {
       SKEIN_RETURN_IF_ERROR(
           ReadLayer(LayerPrefix(i), &weights_->layers[config.num_base_layers() + i]));
     }
-    SKEIN_RETURN_IF_ERROR(Floats("scorer.0.weight", &weights_->final_norm));
-    SKEIN_RETURN_IF_ERROR(Floats("scorer.0.bias", &weights_->final_norm_bias));
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, "scorer.0.weight", &weights_->final_norm));
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, "scorer.0.bias", &weights_->final_norm_bias));
     weights_->head_activation = Activation::kGelu;
     SKEIN_RETURN_IF_ERROR(Linear("scorer.1.", &weights_->head_dense, &weights_->head_dense_bias));
     SKEIN_RETURN_IF_ERROR(Linear("scorer.3.", &weights_->head_out, &weights_->head_out_bias));
@@ -38,12 +38,12 @@ class HeadReader {
 
  private:
   Status ReadLayer(const std::string& at, LayerWeights* layer) {
-    SKEIN_RETURN_IF_ERROR(Floats(at + "norm1.weight", &layer->attn_norm));
-    SKEIN_RETURN_IF_ERROR(Floats(at + "norm1.bias", &layer->attn_norm_bias));
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, at + "norm1.weight", &layer->attn_norm));
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, at + "norm1.bias", &layer->attn_norm_bias));
     SKEIN_RETURN_IF_ERROR(Linear(at + "self_attn.in_proj_", &layer->qkv, &layer->qkv_bias));
     SKEIN_RETURN_IF_ERROR(Linear(at + "self_attn.out_proj.", &layer->o, &layer->o_bias));
-    SKEIN_RETURN_IF_ERROR(Floats(at + "norm2.weight", &layer->mlp_norm));
-    SKEIN_RETURN_IF_ERROR(Floats(at + "norm2.bias", &layer->mlp_norm_bias));
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, at + "norm2.weight", &layer->mlp_norm));
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, at + "norm2.bias", &layer->mlp_norm_bias));
     SKEIN_RETURN_IF_ERROR(Linear(at + "linear1.", &layer->gate_up, &layer->gate_up_bias));
     return Linear(at + "linear2.", &layer->down, &layer->down_bias);
   }
@@ -53,8 +53,8 @@ class HeadReader {
   Status ReadActions(DecisionHeadWeights* head) {
     const int64_t hidden = weights_->config.hidden_size;
     std::vector<float> in;
-    SKEIN_RETURN_IF_ERROR(Floats("act_head.0.weight", &in));
-    SKEIN_RETURN_IF_ERROR(Floats("act_head.0.bias", &head->action_in_bias));
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, "act_head.0.weight", &in));
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, "act_head.0.bias", &head->action_in_bias));
     head->action_in = PackedWeight(kActionWidth, static_cast<int32_t>(hidden), weights_->dtype);
     for (int32_t row = 0; row < kActionWidth; ++row) {
       const float* const from = in.data() + row * (hidden + kFeatures);
@@ -62,8 +62,8 @@ class HeadReader {
       head->action_features.insert(head->action_features.end(), from + hidden,
                                    from + hidden + kFeatures);
     }
-    SKEIN_RETURN_IF_ERROR(Floats("act_head.2.weight", &head->action_out));
-    return Floats("act_head.2.bias", &head->action_out_bias);
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, "act_head.2.weight", &head->action_out));
+    return ReadFloats(files_, "act_head.2.bias", &head->action_out_bias);
   }
 
   Status Linear(const std::string& prefix, PackedWeight* weight, std::vector<float>* bias) {
@@ -73,14 +73,7 @@ class HeadReader {
     const RowSource source = {.view = view, .num_rows = weight->n()};
     source.Pack(0, weight->n(), false, weight);
     ModelFiles::ReleasePages(view);
-    return Floats(prefix + "bias", bias);
-  }
-
-  Status Floats(const std::string& name, std::vector<float>* out) {
-    SKEIN_ASSIGN_OR_RETURN(const TensorView view, files_.Find(name));
-    out->resize(static_cast<size_t>(view.num_rows() * view.row_elements()));
-    view.ReadRows(0, view.num_rows(), out->data());
-    return Status::Ok();
+    return ReadFloats(files_, prefix + "bias", bias);
   }
 
   const ModelFiles& files_;

@@ -53,7 +53,7 @@ class JointHeadReader {
       *out = Packed(view, 0, width_);
     }
     std::vector<float> types;
-    SKEIN_RETURN_IF_ERROR(Floats(JointName("type_embedding.weight"), &types));
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, JointName("type_embedding.weight"), &types));
     for (const int32_t type : kFileTypes) {
       const auto from = types.begin() + int64_t{type} * width_;
       head_.type_embedding.insert(head_.type_embedding.end(), from, from + width_);
@@ -83,19 +83,21 @@ class JointHeadReader {
     SKEIN_RETURN_IF_ERROR(Norm(JointName("field_norm."), &head_.field_norm));
     SKEIN_RETURN_IF_ERROR(Norm(JointName("option_norm."), &head_.option_norm));
     SKEIN_RETURN_IF_ERROR(Linear(JointName("residual_scorer.0."), &head_.scorer));
-    SKEIN_RETURN_IF_ERROR(Floats(JointName("residual_scorer.3.weight"), &head_.scorer_out));
-    SKEIN_RETURN_IF_ERROR(Floats(JointName("residual_scorer.3.bias"), &head_.scorer_bias));
+    SKEIN_RETURN_IF_ERROR(
+        ReadFloats(files_, JointName("residual_scorer.3.weight"), &head_.scorer_out));
+    SKEIN_RETURN_IF_ERROR(
+        ReadFloats(files_, JointName("residual_scorer.3.bias"), &head_.scorer_bias));
     const auto scale = [this](const char* name, double* out) {
       constexpr double kMostScale = 100;
       std::vector<float> value;
-      SKEIN_RETURN_IF_ERROR(Floats(JointName(name), &value));
+      SKEIN_RETURN_IF_ERROR(ReadFloats(files_, JointName(name), &value));
       *out = std::exp(std::min<double>(value.front(), std::log(kMostScale)));
       return Status::Ok();
     };
     SKEIN_RETURN_IF_ERROR(scale("prior_logit_scale", &head_.prior_scale));
     SKEIN_RETURN_IF_ERROR(scale("joint_logit_scale", &head_.joint_scale));
     std::vector<float> gate;
-    SKEIN_RETURN_IF_ERROR(Floats(JointName("residual_gate"), &gate));
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, JointName("residual_gate"), &gate));
     head_.gate = 1 / (1 + std::exp(-double{gate.front()}));
     return Status::Ok();
   }
@@ -108,8 +110,8 @@ class JointHeadReader {
   }
 
   Status Norm(const std::string& at, LayerNormWeights* norm) {
-    SKEIN_RETURN_IF_ERROR(Floats(at + "weight", &norm->weight));
-    return Floats(at + "bias", &norm->bias);
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, at + "weight", &norm->weight));
+    return ReadFloats(files_, at + "bias", &norm->bias);
   }
 
   Status Linear(const std::string& at, BiasedWeight* out) {
@@ -122,7 +124,7 @@ class JointHeadReader {
     SKEIN_ASSIGN_OR_RETURN(const TensorView view, files_.Find(at + "weight"));
     out->weight = Packed(view, first, count);
     std::vector<float> bias;
-    SKEIN_RETURN_IF_ERROR(Floats(at + "bias", &bias));
+    SKEIN_RETURN_IF_ERROR(ReadFloats(files_, at + "bias", &bias));
     out->bias.assign(bias.begin() + first, bias.begin() + first + count);
     return Status::Ok();
   }
@@ -132,13 +134,6 @@ class JointHeadReader {
     const RowSource source = {.view = view, .num_rows = count, .tensor_row = first};
     source.Pack(0, count, false, &weight);
     return weight;
-  }
-
-  Status Floats(const std::string& name, std::vector<float>* out) {
-    SKEIN_ASSIGN_OR_RETURN(const TensorView view, files_.Find(name));
-    out->resize(static_cast<size_t>(view.num_rows() * view.row_elements()));
-    view.ReadRows(0, view.num_rows(), out->data());
-    return Status::Ok();
   }
 
   const ModelFiles& files_;

@@ -41,4 +41,11 @@ void RowSource::Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeigh
   }
 }
 
+Status ReadFloats(const ModelFiles& files, const std::string& name, std::vector<float>* out) {
+  SKEIN_ASSIGN_OR_RETURN(const TensorView view, files.Find(name));
+  out->resize(static_cast<size_t>(view.num_rows() * view.row_elements()));
+  view.ReadRows(0, view.num_rows(), out->data());
+  return Status::Ok();
+}
+
 }  // namespace skein

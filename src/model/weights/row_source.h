@@ -3,7 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "io/model_files.h"
 #include "io/tensor_view.h"
 #include "kernels/packed_weight.h"
 #include "model/weights/quantized_matrix.h"
@@ -32,5 +35,8 @@ struct RowSource {
   // Threads may pack rows of different panels at the same time.
   void Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeight* out) const;
 };
+
+// Reads all elements of a tensor as f32. Fails as ModelFiles::Find does.
+Status ReadFloats(const ModelFiles& files, const std::string& name, std::vector<float>* out);
 
 }  // namespace skein
