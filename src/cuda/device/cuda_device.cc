@@ -45,6 +45,7 @@ class CudaDevice final : public Device {
     Check("cudaStreamCreate", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     name_ = properties.name;
     const int32_t max_shared = static_cast<int32_t>(properties.sharedMemPerBlockOptin);
+    shared_bytes_ = max_shared;
     // Without this setting, a kernel may use at most 48 KiB of shared memory.
     for (int id = 0; id < kNumKernels && status_.ok(); ++id) {
       const void* kernel = DeviceKernel(static_cast<KernelId>(id));
@@ -58,6 +59,7 @@ class CudaDevice final : public Device {
   }
 
   const std::string& name() const override { return name_; }
+  int64_t shared_bytes() const override { return shared_bytes_; }
 
   DeviceMemory Memory() override {
     size_t free_bytes = 0, total_bytes = 0;
@@ -169,6 +171,7 @@ class CudaDevice final : public Device {
   }
 
   std::string name_;
+  int64_t shared_bytes_ = 0;
   cudaStream_t stream_ = nullptr;
   std::map<int32_t, cudaGraphExec_t> graphs_;
   int32_t last_graph_ = 0;

@@ -28,6 +28,8 @@ class Device {
 
   virtual const std::string& name() const = 0;
   virtual DeviceMemory Memory() = 0;
+  // The most shared memory of a block, in bytes.
+  virtual int64_t shared_bytes() const = 0;
 
   // Allocates memory of the device, 256-byte aligned, which is zeroed before later commands.
   // kResourceExhausted if the device has not enough memory.

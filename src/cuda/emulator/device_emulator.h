@@ -44,6 +44,10 @@ T __shfl_xor_sync(uint32_t mask, T value, int bits) {
   return value;
 }
 
+// A launch begins when the one before it has ended.
+inline void WaitForPreviousKernel() {}
+inline void LetNextKernelStart() {}
+
 // The shared memory of the block, as the type that the kernel uses for it.
 template <typename T>
 T& SharedMemory() {

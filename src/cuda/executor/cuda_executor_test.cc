@@ -49,6 +49,7 @@ class WatchedDevice final : public Device {
 
   const std::string& name() const override { return fake_.name(); }
   DeviceMemory Memory() override { return fake_.Memory(); }
+  int64_t shared_bytes() const override { return fake_.shared_bytes(); }
   Result<void*> Allocate(size_t bytes) override { return fake_.Allocate(bytes); }
   void Free(void* memory) override { fake_.Free(memory); }
   Result<void*> AllocateHost(size_t bytes) override { return fake_.AllocateHost(bytes); }

@@ -45,7 +45,7 @@ void Launcher::Multiply(const Activations::Operand& in, const DeviceMatrix& w, G
   }
   args.w = w.panels;
   args.words = w.words;
-  Run(GemmLaunch(w.dtype, output, dtype_, args));
+  Run(GemmLaunch(w.dtype, output, dtype_, args, {.shared_bytes = context_.device->shared_bytes()}));
 }
 
 KvPointers Launcher::KvOf(int32_t layer) const {

@@ -228,6 +228,13 @@ struct GemmGroups {
   int64_t weight_words = 0;  // of each group, in w
 };
 
+// The most shared memory that a block has on GPUs of sm_90, and on those of sm_89.
+inline constexpr int64_t kSharedBytes = 232448, kLeastSharedBytes = 101376;
+
+// Tiles of a product (gemm_tiles.h), ascending.
+enum class TileSize : uint8_t { kFew8, kFew16, kFew32, kMiddle, kLarge, kHuge };
+inline constexpr int kTileSizes = 6;
+
 // kStore: out = sum; kAdd: out = out + sum; kGated: out = gate(sum) * sum of up, rounded.
 enum class GemmOutput : uint8_t { kStore, kAdd, kGated };
 
@@ -242,9 +249,10 @@ struct GemmArgs {
   const float* bias = nullptr;         // [n] or null
   const int32_t* panels = nullptr;     // [columns / 16] the panels to multiply; null: 0, 1, ...
   int32_t m = 0;
-  int32_t columns = 0;   // of the output
-  int32_t words = 0;     // of a row, a multiple of 16
-  int32_t up_panel = 0;  // gated: the panel of up that belongs to gate's panel 0
+  int32_t columns = 0;       // of the output
+  int32_t words = 0;         // of a row, a multiple of 16
+  int32_t up_panel = 0;      // gated: the panel of up that belongs to gate's panel 0
+  int32_t column_tiles = 0;  // of the launch's tile
   Gate gate = Gate::kSilu;
   GemmGroups groups;    // of a grouped product, whose m is the most that a group can have
   void* out = nullptr;  // [m, ldo]: f32, gated: T

@@ -9,6 +9,9 @@
 // Arithmetic is that of docs/numerics.md: no contraction (fmaf is explicit), denormals are flushed,
 // divisions and roots are rounded correctly. The flags of nvcc ensure this (cmake in the root).
 //
+// A kernel may start while the kernel before it still runs (programmatic dependent launch). It
+// calls WaitForPreviousKernel before it reads what a kernel wrote, and before its first write.
+//
 // A program may contain the kernels of both compilers; the namespace keeps their symbols apart.
 
 #ifdef __CUDACC__
@@ -21,7 +24,7 @@ namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
 template <typename T>
 __device__ __forceinline__ T& SharedMemory() {
-  extern __shared__ __align__(16) unsigned char skein_shared_memory[];
+  extern __shared__ __align__(1024) unsigned char skein_shared_memory[];
   return *reinterpret_cast<T*>(skein_shared_memory);
 }
 
@@ -38,6 +41,17 @@ __device__ __forceinline__ void CommitCopies() {
 template <int kPending>
 __device__ __forceinline__ void WaitForCopies() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
+}
+
+__device__ __forceinline__ void WaitForPreviousKernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\n" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void LetNextKernelStart() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+#endif
 }
 
 __device__ __forceinline__ void MmaBf16(float (&c)[4], const uint32_t (&a)[4],

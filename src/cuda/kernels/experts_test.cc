@@ -152,7 +152,7 @@ TEST(Experts, ResultsAreAddedByAscendingNumber) {
 TEST(Experts, GroupedProductsHaveTheBitsOfSingleOnes) {
   RandomValues random;
   for (const DType dtype : {DType::kF32, DType::kBf16}) {
-    for (const int32_t num_tokens : {7, 3 * kFewRows}) {
+    for (const int32_t num_tokens : {7, 3 * kFewGroupedRows}) {
       const int32_t num_experts = 3, per_token = 2, n = 40, k = random.Integer(20, 70);
       const int32_t num_slots = num_tokens * per_token;
       const int64_t lda = PaddedWidth(k, dtype), ldo = n + 2;

@@ -1,11 +1,16 @@
 #pragma once
 
 // out = a · w^T over the panels of a PackedWeight, whose words are in the order in which the tensor
-// cores read them. A block computes a tile of rows and panels. Steps of 16 words (64 bytes of a
-// row) go through shared memory, and are copied several steps ahead of their use:
+// cores read them. The tensor cores' 16 rows are the columns of a panel, and their columns are rows
+// of a, so that a few rows of a waste little:
 //
-//   step:    | s      | s + 1  | ...  | s + kStages - 1 |
-//            | in use | copies under way                |
+//   sums [16 columns of w, 8 rows of a] = panel [16, 8 words] · rows [8, 8 words]^T
+//
+// A block computes a tile of rows and panels. Steps of 32 words (128 bytes of a row) go through
+// shared memory, and are copied several steps ahead of their use:
+//
+//   step:    | s      | s + 1  | ...  | s + kAhead - 1 |
+//            | in use | copies under way               |
 //
 // Every output is one sum over k in order, in one accumulator, whatever the tile. So the tile may
 // follow from the number of rows, and the bits do not.
@@ -22,30 +27,29 @@
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
 inline constexpr int kPanelColumns = 16;
-inline constexpr int kStepWords = 16;
+inline constexpr int kStepWords = 32;
+inline constexpr int kChunkWords = 4;  // copies are of 16 bytes
+inline constexpr int kStepChunks = kStepWords / kChunkWords;
 
-// Each warp multiplies kMmaRows x 16 rows by kPanels panels; the block has kWarpsM x kWarpsN warps.
-template <int kWarpsM, int kWarpsN, int kMmaRows_, int kPanels_, int kStages_>
+// The block has kWarps warps, and each multiplies all kRows rows by kPanels panels. A gated product
+// has two panels: one of gate and one of up.
+template <int kWarps_, int kPanels_, int kRows_, int kStages_>
 struct GemmTile {
-  static constexpr int kThreads = 32 * kWarpsM * kWarpsN;
-  static constexpr int kMmaRows = kMmaRows_;
-  // Even: a gated product takes half of them from gate and half from up.
+  static constexpr int kWarps = kWarps_;
+  static constexpr int kThreads = 32 * kWarps;
   static constexpr int kPanels = kPanels_;
+  static constexpr int kRows = kRows_;
   static constexpr int kStages = kStages_;
-  static constexpr int kWarpRows = 16 * kMmaRows;
-  static constexpr int kRows = kWarpsM * kWarpRows;
-  static constexpr int kBlockPanels = kWarpsN * kPanels;
-  static constexpr int kColumnWarps = kWarpsN;
-  // A row has four words more than a step, so that the lanes of a warp read from different banks.
-  static constexpr int kRowWords = kStepWords + 4;
+  static constexpr int kBlockPanels = kWarps * kPanels;
+  // Four warps may multiply in the background (wgmma.h). The stage of step s - 1 is then still
+  // read while step s begins.
+  static constexpr bool kAsync = kWarps % 4 == 0;
+  static constexpr int kAhead = kAsync ? kStages - 1 : kStages;  // stages that are filled or in use
   struct Shared {
-    uint32_t a[kStages][kRows][kRowWords];
-    uint32_t b[kStages][kBlockPanels][kStepWords][kPanelColumns];
+    SharedRows<kRows> rows[kStages];
+    uint32_t w[kStages][kBlockPanels][kStepWords][kPanelColumns];
   };
 };
-// 16 rows, 32 columns: for decodes, which stream the weights.
-using SmallTile = GemmTile<1, 1, 1, 2, 8>;
-using LargeTile = GemmTile<4, 2, 2, 4, 3>;  // 128 rows, 128 columns
 
 // The rows of a block's product, and its weights.
 template <bool kGrouped>
@@ -77,61 +81,113 @@ struct BlockRows {
   int slots_per_row = 1;
 };
 
-// The panels of w that a block multiplies.
+// The place of a block in its product. Blocks of the same weights and of up to kRowTiles tiles of
+// rows run at the same time, so that weights are read from memory once for all of them.
+inline constexpr int kRowTiles = 8;
+template <class Tile>
+struct BlockPlace {
+  __device__ __forceinline__ BlockPlace(int index, int column_tiles, int row_tiles) {
+    const int in_group = kRowTiles * column_tiles, group = index / in_group;
+    const int first = group * kRowTiles, left = row_tiles - first;
+    const int rows = left < kRowTiles ? left : kRowTiles;
+    first_row = (first + (index - group * in_group) % rows) * Tile::kRows;
+    column_tile = (index - group * in_group) / rows;
+  }
+  int first_row, column_tile;
+};
+
+// The panels of w that a block multiplies. Slot i * kWarps + warp is panel i of a warp.
 template <class Tile, GemmOutput kOutput>
 struct BlockPanels {
   static constexpr bool kGated = kOutput == GemmOutput::kGated;
-  // Panels of the output for a warp.
-  static constexpr int kOutputPanels = kGated ? Tile::kPanels / 2 : Tile::kPanels;
+  static_assert(!kGated || Tile::kPanels == 2);
+  static constexpr int kOutputs = kGated ? Tile::kWarps : Tile::kBlockPanels;
 
-  __device__ __forceinline__ explicit BlockPanels(const GemmArgs& gemm)
-      : args(gemm), first(static_cast<int>(blockIdx.x) * Tile::kColumnWarps * kOutputPanels) {}
+  __device__ __forceinline__ BlockPanels(const GemmArgs& gemm, int column_tile)
+      : args(gemm), first(column_tile * kOutputs) {}
 
-  // The panel of the output to which panel `i` of warp column `warp` belongs.
-  __device__ __forceinline__ int OutputPanel(int warp, int i) const {
-    return first + warp * kOutputPanels + i % kOutputPanels;
+  __device__ __forceinline__ int OutputPanel(int slot) const { return first + slot % kOutputs; }
+  __device__ __forceinline__ bool Exists(int slot) const {
+    return OutputPanel(slot) * kPanelColumns < args.columns;
   }
-  __device__ __forceinline__ bool Exists(int output_panel) const {
-    return output_panel * kPanelColumns < args.columns;
-  }
-  // The panel of w for an output panel; `i` tells gate from up.
-  __device__ __forceinline__ int WeightPanel(int output_panel, int i) const {
-    const int panel = args.panels != nullptr ? args.panels[output_panel] : output_panel;
-    return panel + (i >= kOutputPanels ? args.up_panel : 0);
+  __device__ __forceinline__ int WeightPanel(int slot) const {
+    const int output = OutputPanel(slot);
+    const int panel = args.panels != nullptr ? args.panels[output] : output;
+    return panel + (kGated && slot >= kOutputs ? args.up_panel : 0);
   }
 
   const GemmArgs& args;
   int first;
 };
 
-// Starts the copies of one step.
+// The copies of a thread to shared memory, step by step. In the place of rows and panels that do
+// not exist it copies the first of them: their sums are not written.
 template <class Tile, GemmOutput kOutput, bool kGrouped>
-__device__ __forceinline__ void CopyStep(const GemmArgs& args, const BlockRows<kGrouped>& rows,
-                                         const BlockPanels<Tile, kOutput>& panels, int step,
-                                         typename Tile::Shared& shared) {
-  constexpr int kChunks = kStepWords / 4;  // chunks of 16 bytes in a step
-  const int stage = step % Tile::kStages, word = step * kStepWords;
-  const auto* a = static_cast<const uint32_t*>(args.a);
+class StepCopies {
+ public:
+  __device__ __forceinline__ StepCopies(const BlockPanels<Tile, kOutput>& panels,
+                                        const BlockRows<kGrouped>& rows, int first_row) {
+    const GemmArgs& args = panels.args;
+    const int thread = static_cast<int>(threadIdx.x);
 #pragma unroll
-  for (int i = static_cast<int>(threadIdx.x); i < Tile::kRows * kChunks; i += Tile::kThreads) {
-    const int row = i / kChunks, chunk = i % kChunks * 4;
-    const int64_t m = static_cast<int64_t>(blockIdx.y) * Tile::kRows + row;
-    const bool exists = m < rows.count;
-    CopyAsync16(&shared.a[stage][row][chunk],
-                a + (exists ? rows.In(m) : 0) * args.lda + word + chunk, exists);
-  }
+    for (int i = 0; i < kSlots; ++i) {
+      const int slot = Slot(i), panel = panels.Exists(slot) ? panels.WeightPanel(slot) : 0;
+      w_[i] = rows.w + static_cast<int64_t>(panel) * args.words * kPanelColumns +
+              thread % kPanelChunks * kChunkWords;
+    }
 #pragma unroll
-  for (int i = static_cast<int>(threadIdx.x); i < Tile::kBlockPanels * kStepWords * kChunks;
-       i += Tile::kThreads) {
-    const int panel = i / (kStepWords * kChunks), row = i / kChunks % kStepWords;
-    const int output = panels.OutputPanel(panel / Tile::kPanels, panel % Tile::kPanels);
-    const bool exists = panels.Exists(output);
-    const int64_t of_w = exists ? panels.WeightPanel(output, panel % Tile::kPanels) : 0;
-    const int chunk = i % kChunks * 4;
-    CopyAsync16(&shared.b[stage][panel][row][chunk],
-                rows.w + (of_w * args.words + word + row) * kPanelColumns + chunk, exists);
+    for (int i = 0; i < kRowChunks; ++i) {
+      const int row = first_row + Row(i);
+      a_[i] = static_cast<const uint32_t*>(args.a) +
+              rows.In(row < rows.count ? row : 0) * args.lda + thread % kStepChunks * kChunkWords;
+    }
   }
-}
+
+  // Copies the next step of w to a stage; kHalf: only its first half, since there is no more.
+  template <bool kHalf>
+  __device__ __forceinline__ void CopyWeights(uint32_t* stage) {
+    const int first = static_cast<int>(threadIdx.x) % kPanelChunks;
+#pragma unroll
+    for (int i = 0; i < kSlots; ++i) {
+#pragma unroll
+      for (int chunk = 0; chunk < kPanelChunks; chunk += kPassChunks) {
+        if (kHalf && first + chunk >= kPanelChunks / 2) continue;
+        CopyAsync16(stage + (Slot(i) * kPanelChunks + first + chunk) * kChunkWords,
+                    w_[i] + chunk * kChunkWords, true);
+      }
+      w_[i] += kStepWords * kPanelColumns;
+    }
+  }
+  // The same for rows.
+  template <bool kHalf>
+  __device__ __forceinline__ void CopyRows(SharedRows<Tile::kRows>& stage) {
+    const int chunk = static_cast<int>(threadIdx.x) % kStepChunks;
+#pragma unroll
+    for (int i = 0; i < kRowChunks; ++i) {
+      if (!kHalf || chunk < kStepChunks / 2) CopyAsync16(stage.Chunk(Row(i), chunk), a_[i], true);
+      a_[i] += kStepWords;
+    }
+  }
+
+ private:
+  static constexpr int kPanelChunks = kStepWords * kPanelColumns / kChunkWords;  // of a step
+  // Chunks of one panel that the threads copy at the same time, and panels of a thread.
+  static constexpr int kPassChunks = Tile::kThreads < kPanelChunks ? Tile::kThreads : kPanelChunks;
+  static constexpr int kPassPanels = Tile::kThreads / kPassChunks;
+  static constexpr int kSlots = Tile::kBlockPanels / kPassPanels;
+  static constexpr int kRowChunks = Tile::kRows * kStepChunks / Tile::kThreads;
+  static_assert(kSlots >= 1 && kRowChunks >= 1);
+
+  static __device__ __forceinline__ int Slot(int i) {
+    return i * kPassPanels + static_cast<int>(threadIdx.x) / kPanelChunks;
+  }
+  static __device__ __forceinline__ int Row(int i) {
+    return (static_cast<int>(threadIdx.x) + i * Tile::kThreads) / kStepChunks;
+  }
+
+  const uint32_t* w_[kSlots];
+  const uint32_t* a_[kRowChunks];
+};
 
 // Reads the words of columns group and group + 8 of a panel, at row `word`. Lanes with quad >= 2
 // read them in reverse order, so that no two lanes read from the same bank.
@@ -144,34 +200,70 @@ __device__ __forceinline__ void ReadColumns(const uint32_t (&row)[kPanelColumns]
   *high = swapped ? first : second;
 }
 
-// Adds one step to a warp's sums.
-template <class Tile, typename T>
-__device__ __forceinline__ void MultiplyStep(
-    const typename Tile::Shared& shared, int stage, int warp_m, int warp_n,
-    typename Product<T>::Sum (&sums)[Tile::kMmaRows][Tile::kPanels][2][4]) {
-  const Lane lane;
+// A warp's words of a step: those of its panels, and, where they are few, those of the rows.
+template <class Tile>
+struct StepWords {
+  static constexpr int kMmas = kStepWords / kMmaWords;
+  static constexpr bool kHasRows = Tile::kRows <= 16 && !Tile::kAsync;
+
+  __device__ __forceinline__ void Read(const typename Tile::Shared& shared, int stage, int warp) {
+    const Lane lane;
 #pragma unroll
-  for (int first = 0; first < kStepWords; first += kMmaWords) {
-    const int word = first + lane.quad;
-    uint32_t a[Tile::kMmaRows][4];
+    for (int mma = 0; mma < kMmas; ++mma) {
+      const int word = mma * kMmaWords + lane.quad;
 #pragma unroll
-    for (int i = 0; i < Tile::kMmaRows; ++i) {
-      const int row = warp_m * Tile::kWarpRows + i * 16 + lane.group;
-      a[i][0] = shared.a[stage][row][word];
-      a[i][1] = shared.a[stage][row + 8][word];
-      a[i][2] = shared.a[stage][row][word + 4];
-      a[i][3] = shared.a[stage][row + 8][word + 4];
+      for (int i = 0; i < Tile::kPanels; ++i) {
+        const auto& panel = shared.w[stage][i * Tile::kWarps + warp];
+        ReadColumns(panel[word], lane, &panels[i][mma][0], &panels[i][mma][1]);
+        ReadColumns(panel[word + 4], lane, &panels[i][mma][2], &panels[i][mma][3]);
+      }
+      if constexpr (kHasRows) {
+#pragma unroll
+        for (int tile = 0; tile < Tile::kRows / 8; ++tile) {
+          shared.rows[stage].Read(tile, mma * kMmaWords, lane, rows[tile][mma]);
+        }
+      }
     }
+  }
+
+  uint32_t panels[Tile::kPanels][kMmas][4];
+  uint32_t rows[kHasRows ? Tile::kRows / 8 : 1][kMmas][2];
+};
+
+// Adds a step, or its first half, to a warp's sums. sums[i][t] has the columns of panel i and the
+// rows 8 t ... 8 t + 7.
+template <class Tile, typename T, int kMmas>
+__device__ __forceinline__ void AddStep(
+    const SharedRows<Tile::kRows>& rows, const StepWords<Tile>& words, int rows_left,
+    typename Product<T>::Sum (&sums)[Tile::kPanels][Tile::kRows / 8][4]) {
+  if constexpr (Tile::kAsync && MultipliesInBackground<T>()) {
+    BeginProducts();
 #pragma unroll
-    for (int panel = 0; panel < Tile::kPanels; ++panel) {
-      const auto& b = shared.b[stage][warp_n * Tile::kPanels + panel];
-      uint32_t low[2], high[2];
-      ReadColumns(b[word], lane, &low[0], &high[0]);
-      ReadColumns(b[word + 4], lane, &low[1], &high[1]);
+    for (int mma = 0; mma < kMmas; ++mma) {
 #pragma unroll
-      for (int i = 0; i < Tile::kMmaRows; ++i) {
-        Product<T>::Add(sums[i][panel][0], a[i], low);
-        Product<T>::Add(sums[i][panel][1], a[i], high);
+      for (int i = 0; i < Tile::kPanels; ++i) {
+        MultiplyInBackground(sums[i], words.panels[i][mma], &rows.words[0][mma * kMmaWords]);
+      }
+    }
+    EndProducts();
+  } else {
+    const Lane lane;
+#pragma unroll
+    for (int mma = 0; mma < kMmas; ++mma) {
+#pragma unroll
+      for (int tile = 0; tile < Tile::kRows / 8; ++tile) {
+        if (tile * 8 >= rows_left) break;
+        uint32_t of_tile[2];
+        if constexpr (StepWords<Tile>::kHasRows) {
+          of_tile[0] = words.rows[tile][mma][0];
+          of_tile[1] = words.rows[tile][mma][1];
+        } else {
+          rows.Read(tile, mma * kMmaWords, lane, of_tile);
+        }
+#pragma unroll
+        for (int i = 0; i < Tile::kPanels; ++i) {
+          Product<T>::Add(sums[i][tile], words.panels[i][mma], of_tile);
+        }
       }
     }
   }
@@ -202,59 +294,244 @@ __device__ __forceinline__ void WriteOutput(const GemmArgs& args, const BlockRow
   }
 }
 
-template <class Tile, typename T, GemmOutput kOutput, typename Out, bool kGrouped>
-__device__ __forceinline__ void MultiplyTile(const GemmArgs& args) {
-  const BlockRows<kGrouped> rows(args);
-  if (kGrouped && static_cast<int64_t>(blockIdx.y) * Tile::kRows >= rows.count) return;
-  auto& shared = SharedMemory<typename Tile::Shared>();
-  const BlockPanels<Tile, kOutput> panels(args);
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int warp_m = warp / Tile::kColumnWarps, warp_n = warp % Tile::kColumnWarps;
-  typename Product<T>::Sum sums[Tile::kMmaRows][Tile::kPanels][2][4] = {};
-
-  const int num_steps = args.words / kStepWords;
-  for (int step = 0; step < Tile::kStages - 1; ++step) {
-    if (step < num_steps) CopyStep(args, rows, panels, step, shared);
-    CommitCopies();
-  }
-  for (int step = 0; step < num_steps; ++step) {
-    WaitForCopies<Tile::kStages - 2>();
-    __syncthreads();  // this step has arrived, and the previous one is no longer read
-    const int ahead = step + Tile::kStages - 1;
-    if (ahead < num_steps) CopyStep(args, rows, panels, ahead, shared);
-    CommitCopies();
-    MultiplyStep<Tile, T>(shared, step % Tile::kStages, warp_m, warp_n, sums);
-  }
-
+// Adds a warp's sums of one panel to out. All of a tile's outputs are read before the first is
+// written, so that the reads wait together.
+template <bool kGrouped, int kTiles, typename Sum>
+__device__ __forceinline__ void AddToOutput(const GemmArgs& args, const BlockRows<kGrouped>& rows,
+                                            int first_row, int column, int of_w,
+                                            const Sum (&sums)[kTiles][4]) {
+  constexpr int kBatch = kTiles < 4 ? kTiles : 4;
   const Lane lane;
-  const int64_t first_row =
-      static_cast<int64_t>(blockIdx.y) * Tile::kRows + warp_m * Tile::kWarpRows + lane.group;
-  constexpr int kOutputs = panels.kOutputPanels, kUp = Tile::kPanels - kOutputs;
 #pragma unroll
-  for (int i = 0; i < kOutputs; ++i) {
-    const int panel = panels.OutputPanel(warp_n, i);
-    if (!panels.Exists(panel)) continue;
-    const int of_w = panels.WeightPanel(panel, i) * kPanelColumns;
+  for (int first = 0; first < kTiles; first += kBatch) {
+    float before[kBatch][4];
+    const auto each = [&](const auto& fn) {
 #pragma unroll
-    for (int mma = 0; mma < Tile::kMmaRows; ++mma) {
+      for (int c = 0; c < 4 * kBatch; ++c) {
+        const int64_t row = first_row + (first + c / 4) * 8 + lane.quad * 2 + c % 2;
+        const int at = lane.group + c % 4 / 2 * 8;
+        if (row >= rows.count || column + at >= args.columns) continue;
+        float* out = static_cast<float*>(args.out) + rows.Out(row) * args.ldo + column + at;
+        fn(row, at, out, &before[c / 4][c % 4], sums[first + c / 4][c % 4]);
+      }
+    };
+    each([](int64_t, int, const float* out, float* to, Sum) { *to = *out; });
+    each([&](int64_t row, int at, float* out, const float* from, Sum sum) {
+      *out = *from + Finish(args, sum, row, of_w + at);
+    });
+  }
+}
+
+template <class Tile, GemmOutput kOutput, bool kGrouped, typename Sum>
+__device__ __forceinline__ void WriteSums(const BlockPanels<Tile, kOutput>& panels,
+                                          const BlockRows<kGrouped>& rows, int first_row, int warp,
+                                          const Sum (&sums)[Tile::kPanels][Tile::kRows / 8][4]) {
+  const GemmArgs& args = panels.args;
+  const Lane lane;
 #pragma unroll
-      for (int c = 0; c < 8; ++c) {
-        const int half = c / 4, at = half * 8 + lane.quad * 2 + c % 2;
-        WriteOutput<kOutput, Out>(args, rows, first_row + mma * 16 + c % 4 / 2 * 8,
-                                  panel * kPanelColumns + at, of_w + at, sums[mma][i][half][c % 4],
-                                  sums[mma][i + kUp][half][c % 4]);
+  for (int i = 0; i < Tile::kPanels; ++i) {
+    const int slot = i * Tile::kWarps + warp;
+    if (!panels.Exists(slot)) continue;
+    const int column = panels.OutputPanel(slot) * kPanelColumns;
+    const int of_w = panels.WeightPanel(slot) * kPanelColumns;
+    if constexpr (kOutput == GemmOutput::kAdd) {
+      AddToOutput(args, rows, first_row, column, of_w, sums[i]);
+    } else {
+#pragma unroll
+      for (int c = 0; c < Tile::kRows / 2; ++c) {
+        const int at = lane.group + c % 4 / 2 * 8;
+        WriteOutput<kOutput, float>(args, rows, first_row + c / 4 * 8 + lane.quad * 2 + c % 2,
+                                    column + at, of_w + at, sums[i][c / 4][c % 4], Sum{});
       }
     }
   }
 }
 
-// Grid: columns, rows. T: the type of the operands; Out: of a gated output, else f32.
+// The sums of a block, in the place of its operands. A row has four words more, so that lanes write
+// to different banks.
+template <class Tile, typename Sum>
+struct SharedSums {
+  static constexpr int kColumns = Tile::kWarps * kPanelColumns;
+  Sum sums[Tile::kRows][2 * kColumns + 4];  // of gate, of up
+};
+
+// The gate is applied by all threads to the sums in shared memory, since its code is long.
+template <class Tile, typename Out, bool kGrouped, typename Sum>
+__device__ __forceinline__ void WriteGated(const BlockPanels<Tile, GemmOutput::kGated>& panels,
+                                           const BlockRows<kGrouped>& rows, int first_row, int warp,
+                                           const Sum (&sums)[Tile::kPanels][Tile::kRows / 8][4]) {
+  const GemmArgs& args = panels.args;
+  using Shared = SharedSums<Tile, Sum>;
+  static_assert(sizeof(Shared) <= sizeof(typename Tile::Shared));
+  auto& shared = SharedMemory<Shared>();
+  const Lane lane;
+  __syncthreads();  // no operand is read any more
+#pragma unroll
+  for (int c = 0; c < Tile::kRows; ++c) {
+    const int i = c % 2, tile = c / 8, sum = c / 2 % 4;
+    const int column = warp * kPanelColumns + lane.group + sum / 2 * 8;
+    shared.sums[tile * 8 + lane.quad * 2 + sum % 2][i * Shared::kColumns + column] =
+        sums[i][tile][sum];
+  }
+  __syncthreads();
+  const int left = rows.count - first_row, num_rows = left < Tile::kRows ? left : Tile::kRows;
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x); i < num_rows * Shared::kColumns;
+       i += Tile::kThreads) {
+    const int row = i / Shared::kColumns, column = i % Shared::kColumns;
+    const int slot = column / kPanelColumns, in_panel = column % kPanelColumns;
+    if (!panels.Exists(slot)) continue;
+    WriteOutput<GemmOutput::kGated, Out>(
+        args, rows, first_row + row, panels.OutputPanel(slot) * kPanelColumns + in_panel,
+        panels.WeightPanel(slot) * kPanelColumns + in_panel, shared.sums[row][column],
+        shared.sums[row][Shared::kColumns + column]);
+  }
+}
+
+// A step whose words are in registers; the rows may still be read from its stage.
+template <class Tile>
+struct StepInUse {
+  StepWords<Tile> words;
+  int stage = 0;
+};
+
+// The steps of a block's product, one after the other.
+template <class Tile, typename T, GemmOutput kOutput, bool kGrouped>
+struct TileSteps {
+  static constexpr int kMmas = StepWords<Tile>::kMmas;
+  using InUse = StepInUse<Tile>;
+
+  // Begins the copies of the first steps. Weights do not depend on the kernel before: their copies
+  // begin before it ends.
+  __device__ __forceinline__ void Begin() {
+#pragma unroll 1
+    for (int step = 0; step < Tile::kAhead - 1 && step < num_steps; ++step) {
+      FillWeights(step, step);
+    }
+    LetNextKernelStart();
+    if constexpr (!kGrouped) WaitForPreviousKernel();
+#pragma unroll 1
+    for (int step = 0; step < Tile::kAhead - 1; ++step) {
+      if (step < num_steps) FillRows(step, step);
+      CommitCopies();
+    }
+  }
+
+  __device__ __forceinline__ void FillWeights(int step, int to) {
+    uint32_t* const words = &shared.w[to][0][0][0];
+    half&& step == num_steps - 1 ? copies.template CopyWeights<true>(words)
+                                 : copies.template CopyWeights<false>(words);
+  }
+  __device__ __forceinline__ void FillRows(int step, int to) {
+    half&& step == num_steps - 1 ? copies.template CopyRows<true>(shared.rows[to])
+                                 : copies.template CopyRows<false>(shared.rows[to]);
+  }
+
+  // Waits for the next step. Its words are read into registers, and the stage that was read before
+  // is filled again.
+  __device__ __forceinline__ void Read(int step, InUse& in_use) {
+    WaitForCopies<Tile::kAhead - 2>();
+    __syncthreads();  // this step has arrived, and the stage that is filled next is no longer read
+    const int ahead = step + Tile::kAhead - 1;
+    if (ahead < num_steps) {
+      FillWeights(ahead, fill_stage);
+      FillRows(ahead, fill_stage);
+    }
+    CommitCopies();
+    fill_stage = fill_stage + 1 == Tile::kStages ? 0 : fill_stage + 1;
+    in_use.stage = read_stage;
+    in_use.words.Read(shared, read_stage, warp);
+    read_stage = read_stage + 1 == Tile::kStages ? 0 : read_stage + 1;
+  }
+
+  __device__ __forceinline__ void Add(const InUse& in_use) {
+    AddStep<Tile, T, kMmas>(shared.rows[in_use.stage], in_use.words, rows_left, sums);
+  }
+  __device__ __forceinline__ void AddLast(const InUse& in_use) {
+    half ? AddStep<Tile, T, kMmas / 2>(shared.rows[in_use.stage], in_use.words, rows_left, sums)
+         : Add(in_use);
+  }
+
+  // Reads a step while the one before is multiplied: by the tensor cores in the background, or,
+  // where all words are in registers, by instructions behind those that read.
+  __device__ __forceinline__ void Run() {
+    InUse even, odd;
+    int step = 0;
+    if constexpr (StepWords<Tile>::kHasRows) {
+      Read(0, even);
+#pragma unroll 1
+      for (; step + 2 < num_steps; step += 2) {
+        Read(step + 1, odd);
+        Add(even);
+        Read(step + 2, even);
+        Add(odd);
+      }
+      if (step + 1 == num_steps) return AddLast(even);
+      Read(step + 1, odd);
+      Add(even);
+      AddLast(odd);
+    } else {
+#pragma unroll 1
+      for (; step + 2 < num_steps; step += 2) {
+        Read(step, even);
+        Add(even);
+        WaitForProducts<1>();
+        Read(step + 1, odd);
+        Add(odd);
+        WaitForProducts<1>();
+      }
+      if (step + 1 < num_steps) {
+        Read(step, even);
+        Add(even);
+      }
+      WaitForProducts<0>();
+      Read(num_steps - 1, odd);
+      AddLast(odd);
+      WaitForProducts<0>();
+    }
+  }
+
+  StepCopies<Tile, kOutput, kGrouped>& copies;
+  typename Tile::Shared& shared;
+  int num_steps;
+  bool half;  // whether the last step is half a step
+  int warp, rows_left;
+  int fill_stage = Tile::kAhead - 1, read_stage = 0;
+  typename Product<T>::Sum sums[Tile::kPanels][Tile::kRows / 8][4] = {};
+};
+
+template <class Tile, typename T, GemmOutput kOutput, typename Out, bool kGrouped>
+__device__ __forceinline__ void MultiplyTile(const GemmArgs& args) {
+  const int row_tiles = (args.m + Tile::kRows - 1) / Tile::kRows;
+  const BlockPlace<Tile> place(static_cast<int>(blockIdx.x), args.column_tiles, row_tiles);
+  if constexpr (kGrouped) WaitForPreviousKernel();
+  const BlockRows<kGrouped> rows(args);
+  if (kGrouped && place.first_row >= rows.count) return;
+  const BlockPanels<Tile, kOutput> panels(args, place.column_tile);
+  StepCopies<Tile, kOutput, kGrouped> copies(panels, rows, place.first_row);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  TileSteps<Tile, T, kOutput, kGrouped> steps = {copies,
+                                                 SharedMemory<typename Tile::Shared>(),
+                                                 (args.words + kStepWords - 1) / kStepWords,
+                                                 args.words % kStepWords != 0,
+                                                 warp,
+                                                 rows.count - place.first_row};
+  steps.Begin();
+  steps.Run();
+  if constexpr (kOutput == GemmOutput::kGated) {
+    WriteGated<Tile, Out>(panels, rows, place.first_row, warp, steps.sums);
+  } else {
+    WriteSums(panels, rows, place.first_row, warp, steps.sums);
+  }
+}
+
+// Grid: tiles (BlockPlace). T: the type of the operands; Out: of a gated output, else f32.
 template <class Tile, typename T, GemmOutput kOutput, typename Out>
 __global__ void __launch_bounds__(Tile::kThreads, 1) GemmKernel(GemmArgs args) {
   MultiplyTile<Tile, T, kOutput, Out, false>(args);
 }
 
-// Grid: columns, rows, groups. Blocks beyond a group's rows end at once.
+// Grid: tiles, 1, groups. Blocks beyond a group's rows end at once.
 template <class Tile, typename T, GemmOutput kOutput, typename Out>
 __global__ void __launch_bounds__(Tile::kThreads, 1) GroupedGemmKernel(GemmArgs args) {
   MultiplyTile<Tile, T, kOutput, Out, true>(args);

@@ -94,23 +94,51 @@ constexpr Types kTypes[] = {{DType::kF32, DType::kF32},
                             {DType::kF32, DType::kInt8},
                             {DType::kBf16, DType::kInt8}};
 
-// The numbers of rows are below and above kFewRows, so that both tile shapes are used. The widths
-// do not fill whole tiles.
-TEST(Gemm, HasTheBitsOfTheFmaClass) {
+std::vector<TileSize> TilesOf(DType matrix) {
+  using enum TileSize;
+  if (matrix == DType::kBf16) return {kFew8, kFew16, kFew32, kMiddle, kLarge, kHuge};
+  if (matrix == DType::kInt8) return {kFew16, kMiddle, kLarge};
+  return {kFew16, kMiddle};
+}
+
+// Whole tiles and parts of them, one step and several, whole steps and half ones.
+TEST(Gemm, HasTheBitsOfTheFmaClassInEveryTile) {
   RandomValues random;
   for (const Types& types : kTypes) {
-    for (const bool add : {false, true}) {
-      for (const int32_t m : {1, 16, random.Integer(2, 40), kFewRows + random.Integer(1, 80)}) {
-        const int32_t n = random.Integer(1, 150), k = random.Integer(1, 200);
-        Operands operands(random, types.compute, types.matrix, m, n, k);
+    for (const TileSize tile : TilesOf(types.matrix)) {
+      for (const bool add : {false, true}) {
+        const int32_t m = random.Integer(1, 150), n = random.Integer(1, 150);
+        Operands operands(random, types.compute, types.matrix, m, n, random.Integer(1, 400));
         std::vector<float> expected = operands.out;
         operands.Expect(add, &expected);
-        const GemmOutput output = add ? GemmOutput::kAdd : GemmOutput::kStore;
-        ExpectSameInAnyOrder(GemmLaunch(types.matrix, output, DType::kF32, operands.args),
+        ExpectSameInAnyOrder(GemmLaunch(types.matrix, add ? GemmOutput::kAdd : GemmOutput::kStore,
+                                        DType::kF32, operands.args, {.tile = tile}),
                              std::span(operands.out));
         EXPECT_TRUE(SameBits(operands.out, expected))
-            << NameOf(types.matrix) << " " << m << " " << n << " " << k << " " << add;
+            << NameOf(types.matrix) << " " << m << " " << n << " " << operands.shape.k << " "
+            << static_cast<int>(tile) << " " << add;
       }
+    }
+  }
+}
+
+TEST(Gemm, TheTileFollowsFromTheShapeAndTheDevice) {
+  RandomValues random;
+  Operands operands(random, DType::kBf16, DType::kBf16, 1, 16, 64);
+  const auto launch = [&](int32_t m, int32_t columns, int64_t shared_bytes = kSharedBytes) {
+    GemmArgs args = operands.args;
+    args.m = m;
+    args.columns = columns;
+    return GemmLaunch(DType::kBf16, GemmOutput::kStore, DType::kF32, args,
+                      {.shared_bytes = shared_bytes});
+  };
+  EXPECT_EQ(launch(1, 4096).kernel, KernelId::kBf16Few8Store);
+  EXPECT_EQ(launch(16, 4096).kernel, KernelId::kBf16Few16Store);
+  EXPECT_EQ(launch(8192, 4096).kernel, KernelId::kBf16HugeStore);
+  EXPECT_LE(launch(8192, 4096, kLeastSharedBytes).shape.shared_bytes, kLeastSharedBytes);
+  for (const int32_t m : {1, 9, 100, 1000, 10000}) {
+    for (const int32_t columns : {16, 1024, 150000}) {
+      EXPECT_LE(launch(m, columns, kLeastSharedBytes).shape.shared_bytes, kLeastSharedBytes);
     }
   }
 }
@@ -118,7 +146,7 @@ TEST(Gemm, HasTheBitsOfTheFmaClass) {
 TEST(Gemm, ARowHasTheSameBitsWhateverItsTileAndItsCompany) {
   RandomValues random;
   for (const Types& types : kTypes) {
-    const int32_t n = 70, k = 130, many = kFewRows + 30;
+    const int32_t n = 70, k = 130, many = 94;
     Operands all(random, types.compute, types.matrix, many, n, k);
     testing::RunOnce(GemmLaunch(types.matrix, GemmOutput::kStore, DType::kF32, all.args));
     for (const int32_t row : {0, 17, many - 1}) {
@@ -147,7 +175,8 @@ constexpr NamedGate kGates[] = {{Gate::kSilu, Activation::kSilu},
 TEST(Gemm, GatedProductsAreAnActivationTimesUp) {
   RandomValues random;
   for (const Types& types : kTypes) {
-    for (const int32_t m : {3, kFewRows + 5}) {
+    for (const TileSize tile : TilesOf(types.matrix)) {
+      const int32_t m = random.Integer(1, 150);
       const NamedGate& named = kGates[random.Integer(0, 3)];
       const int32_t width = random.Integer(1, 90), padded = (width + 15) / 16 * 16;
       const int32_t k = random.Integer(20, 100);
@@ -172,7 +201,7 @@ TEST(Gemm, GatedProductsAreAnActivationTimesUp) {
       args.out = out.At(0);
       args.ldo = ldo;
       ExpectSameInAnyOrder(
-          GemmLaunch(types.matrix, GemmOutput::kGated, types.compute, args),
+          GemmLaunch(types.matrix, GemmOutput::kGated, types.compute, args, {.tile = tile}),
           std::span(static_cast<std::byte*>(out.At(0)), m * ldo * SizeOf(types.compute)));
       EXPECT_TRUE(SameBits(out.Values(), TypedArray(expected, types.compute).Values()))
           << NameOf(types.matrix) << " " << m << " " << width << " " << k << " "

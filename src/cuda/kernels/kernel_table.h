@@ -4,12 +4,13 @@
 // compiles every kernel for its side.
 
 #include <array>
+#include <type_traits>
 
 #include "base/dtype.h"
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/experts.h"
-#include "cuda/kernels/gemm.h"
 #include "cuda/kernels/gemm_blocks.h"
+#include "cuda/kernels/gemm_tiles.h"
 #include "cuda/kernels/heads.h"
 #include "cuda/kernels/kernel_id.h"
 #include "cuda/kernels/largest.h"
@@ -37,16 +38,27 @@ using KernelTable = std::array<KernelFunction, kNumKernels>;
 
 inline KernelFunction& At(KernelTable& table, KernelId id) { return table[static_cast<int>(id)]; }
 
-template <class Tile, typename T>
-void AddProducts(KernelTable& table, KernelId store, KernelId add) {
-  At(table, store) = GemmKernel<Tile, T, GemmOutput::kStore, float>;
-  At(table, add) = GemmKernel<Tile, T, GemmOutput::kAdd, float>;
+// The products of one type and size of tile, from their first id on.
+template <typename T, TileSize kSize>
+void AddProducts(KernelTable& table, KernelId first) {
+  using enum GemmOutput;
+  KernelFunction* functions = &At(table, first);
+  functions[0] = GemmKernel<GemmTileOf<kSize, kStore>, T, kStore, float>;
+  functions[1] = GemmKernel<GemmTileOf<kSize, kAdd>, T, kAdd, float>;
+  if constexpr (std::is_same_v<T, int8_t>) {
+    functions[2] = GemmKernel<GemmTileOf<kSize, kGated>, T, kGated, float>;
+    functions[3] = GemmKernel<GemmTileOf<kSize, kGated>, T, kGated, Bf16>;
+  } else {
+    functions[2] = GemmKernel<GemmTileOf<kSize, kGated>, T, kGated, T>;
+  }
 }
 
-template <class Tile, typename T>
-void AddGrouped(KernelTable& table, KernelId store, KernelId gated) {
-  At(table, store) = GroupedGemmKernel<Tile, T, GemmOutput::kStore, float>;
-  At(table, gated) = GroupedGemmKernel<Tile, T, GemmOutput::kGated, T>;
+template <typename T, TileSize kSize>
+void AddGrouped(KernelTable& table, KernelId first) {
+  using enum GemmOutput;
+  KernelFunction* functions = &At(table, first);
+  functions[0] = GroupedGemmKernel<GemmTileOf<kSize, kStore>, T, kStore, float>;
+  functions[1] = GroupedGemmKernel<GemmTileOf<kSize, kGated>, T, kGated, T>;
 }
 
 // Two kernels that follow each other: for few rows, and for many.
@@ -58,7 +70,6 @@ void AddBlocks(KernelTable& table, KernelId few) {
 
 inline KernelTable MakeKernelTable() {
   using enum KernelId;
-  constexpr GemmOutput kGated = GemmOutput::kGated;
   KernelTable table;
   At(table, kEmbedF32) = EmbedKernel<float, false>;
   At(table, kEmbedBf16) = EmbedKernel<Bf16, false>;
@@ -88,28 +99,25 @@ inline KernelTable MakeKernelTable() {
   At(table, kChooseExperts) = ChooseExpertsKernel<float>;
   At(table, kListSlots) = ListSlotsKernel<int32_t>;
   At(table, kSumExperts) = SumExpertsKernel<float>;
-  AddProducts<SmallTile, float>(table, kGemm16F32Store, kGemm16F32Add);
-  AddProducts<SmallTile, Bf16>(table, kGemm16Bf16Store, kGemm16Bf16Add);
-  AddProducts<SmallTile, int8_t>(table, kGemm16Int8Store, kGemm16Int8Add);
-  At(table, kGemm16F32Gated) = GemmKernel<SmallTile, float, kGated, float>;
-  At(table, kGemm16Bf16Gated) = GemmKernel<SmallTile, Bf16, kGated, Bf16>;
-  At(table, kGemm16Int8GatedF32) = GemmKernel<SmallTile, int8_t, kGated, float>;
-  At(table, kGemm16Int8GatedBf16) = GemmKernel<SmallTile, int8_t, kGated, Bf16>;
-  AddProducts<LargeTile, float>(table, kGemm128F32Store, kGemm128F32Add);
-  AddProducts<LargeTile, Bf16>(table, kGemm128Bf16Store, kGemm128Bf16Add);
-  AddProducts<LargeTile, int8_t>(table, kGemm128Int8Store, kGemm128Int8Add);
-  At(table, kGemm128F32Gated) = GemmKernel<LargeTile, float, kGated, float>;
-  At(table, kGemm128Bf16Gated) = GemmKernel<LargeTile, Bf16, kGated, Bf16>;
-  At(table, kGemm128Int8GatedF32) = GemmKernel<LargeTile, int8_t, kGated, float>;
-  At(table, kGemm128Int8GatedBf16) = GemmKernel<LargeTile, int8_t, kGated, Bf16>;
-  AddGrouped<SmallTile, float>(table, kGrouped16F32Store, kGrouped16F32Gated);
-  AddGrouped<SmallTile, Bf16>(table, kGrouped16Bf16Store, kGrouped16Bf16Gated);
-  AddGrouped<LargeTile, float>(table, kGrouped128F32Store, kGrouped128F32Gated);
-  AddGrouped<LargeTile, Bf16>(table, kGrouped128Bf16Store, kGrouped128Bf16Gated);
+  AddProducts<float, TileSize::kFew16>(table, kF32Few16Store);
+  AddProducts<float, TileSize::kMiddle>(table, kF32MiddleStore);
+  AddProducts<Bf16, TileSize::kFew8>(table, kBf16Few8Store);
+  AddProducts<Bf16, TileSize::kFew16>(table, kBf16Few16Store);
+  AddProducts<Bf16, TileSize::kFew32>(table, kBf16Few32Store);
+  AddProducts<Bf16, TileSize::kMiddle>(table, kBf16MiddleStore);
+  AddProducts<Bf16, TileSize::kLarge>(table, kBf16LargeStore);
+  AddProducts<Bf16, TileSize::kHuge>(table, kBf16HugeStore);
+  AddProducts<int8_t, TileSize::kFew16>(table, kInt8Few16Store);
+  AddProducts<int8_t, TileSize::kMiddle>(table, kInt8MiddleStore);
+  AddProducts<int8_t, TileSize::kLarge>(table, kInt8LargeStore);
+  AddGrouped<float, TileSize::kFew16>(table, kGroupedF32Few16Store);
+  AddGrouped<float, TileSize::kMiddle>(table, kGroupedF32MiddleStore);
+  AddGrouped<Bf16, TileSize::kFew16>(table, kGroupedBf16Few16Store);
+  AddGrouped<Bf16, TileSize::kMiddle>(table, kGroupedBf16MiddleStore);
   AddBlocks<GemmOutput::kStore, float>(table, kBlocksStore);
   AddBlocks<GemmOutput::kAdd, float>(table, kBlocksAdd);
-  AddBlocks<kGated, float>(table, kBlocksGatedF32);
-  AddBlocks<kGated, Bf16>(table, kBlocksGatedBf16);
+  AddBlocks<GemmOutput::kGated, float>(table, kBlocksGatedF32);
+  AddBlocks<GemmOutput::kGated, Bf16>(table, kBlocksGatedBf16);
   return table;
 }
 

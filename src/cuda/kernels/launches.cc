@@ -1,10 +1,14 @@
 #include "cuda/kernels/launches.h"
 
+#include <algorithm>
+#include <optional>
+#include <span>
+
 #include "base/check.h"
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/experts.h"
-#include "cuda/kernels/gemm.h"
 #include "cuda/kernels/gemm_blocks.h"
+#include "cuda/kernels/gemm_tiles.h"
 #include "cuda/kernels/largest.h"
 #include "cuda/kernels/rows.h"
 
@@ -21,12 +25,105 @@ KernelId OfType(KernelId f32, DType dtype) {
   return static_cast<KernelId>(static_cast<int>(f32) + (dtype == DType::kBf16 ? 1 : 0));
 }
 
-template <class Tile>
-LaunchShape GemmShape(const GemmArgs& args, GemmOutput output) {
-  const int panels = output == GemmOutput::kGated ? Tile::kBlockPanels / 2 : Tile::kBlockPanels;
-  return {{CeilDiv(args.columns, panels * kPanelColumns), CeilDiv(args.m, Tile::kRows)},
-          Tile::kThreads,
+// A tile of a product.
+struct TileTraits {
+  int32_t rows = 0;
+  int32_t output_columns = 0;
+  uint32_t threads = 0;
+  int64_t shared_bytes = 0;
+};
+
+template <TileSize kSize, bool kGated>
+TileTraits TraitsOfTile() {
+  using Tile = typename TileOf<kSize, kGated>::Tile;
+  constexpr int32_t kColumns = Tile::kBlockPanels * kPanelColumns;
+  return {Tile::kRows, kGated ? kColumns / 2 : kColumns, Tile::kThreads,
           sizeof(typename Tile::Shared)};
+}
+
+template <bool kGated>
+TileTraits TraitsOfTile(TileSize size) {
+  switch (size) {
+    case TileSize::kFew8:
+      return TraitsOfTile<TileSize::kFew8, kGated>();
+    case TileSize::kFew16:
+      return TraitsOfTile<TileSize::kFew16, kGated>();
+    case TileSize::kFew32:
+      return TraitsOfTile<TileSize::kFew32, kGated>();
+    case TileSize::kMiddle:
+      return TraitsOfTile<TileSize::kMiddle, kGated>();
+    case TileSize::kLarge:
+      return TraitsOfTile<TileSize::kLarge, kGated>();
+    case TileSize::kHuge:
+      return TraitsOfTile<TileSize::kHuge, kGated>();
+  }
+  SKEIN_CHECK(false);
+}
+TileTraits TraitsOfTile(TileSize size, GemmOutput output) {
+  return output == GemmOutput::kGated ? TraitsOfTile<true>(size) : TraitsOfTile<false>(size);
+}
+
+int64_t NumTiles(const TileTraits& tile, const GemmArgs& args) {
+  return int64_t{CeilDiv(args.columns, tile.output_columns)} * CeilDiv(args.m, tile.rows);
+}
+
+// Nanoseconds of a step on an H200 (docs/results/gpu.md): of a block that has a multiprocessor for
+// itself, and of a multiprocessor that is full of blocks. By size of tile.
+struct StepTimes {
+  int32_t alone, busy;
+};
+constexpr StepTimes kStepTimes[kTileSizes] = {{265, 150}, {290, 175}, {325, 185},
+                                              {400, 243}, {600, 430}, {1460, 1360}};
+constexpr StepTimes kGatedStepTimes[kTileSizes] = {{350, 250}, {450, 300},   {520, 320},
+                                                   {800, 480}, {1900, 1690}, {1900, 1690}};
+
+// The nanoseconds of a step of all blocks of a product with this tile.
+int64_t CostOf(TileSize size, GemmOutput output, const GemmArgs& args) {
+  constexpr int64_t kProcessors = 132;
+  const TileTraits tile = TraitsOfTile(size, output);
+  const auto index = static_cast<size_t>(size);
+  const StepTimes& times =
+      output == GemmOutput::kGated ? kGatedStepTimes[index] : kStepTimes[index];
+  const int64_t tiles = NumTiles(tile, args), at_once = kSharedBytes / tile.shared_bytes;
+  return std::max<int64_t>(CeilDiv(tiles, kProcessors * at_once) * times.alone,
+                           tiles * times.busy / kProcessors);
+}
+
+// The best of the tiles that are compiled for a type and fit a device.
+TileSize ChooseTile(std::span<const TileSize> sizes, GemmOutput output, const GemmArgs& args,
+                    const GemmChoice& choice) {
+  if (choice.tile) return *choice.tile;
+  std::optional<TileSize> best;
+  int64_t least = 0;
+  for (const TileSize size : sizes) {
+    const TileTraits tile = TraitsOfTile(size, output);
+    if (size == TileSize::kFew8 && args.m <= tile.rows) return size;
+    if (size == TileSize::kFew8 || tile.shared_bytes > choice.shared_bytes) continue;
+    const int64_t cost = CostOf(size, output, args);
+    if (best && cost >= least) continue;
+    best = size;
+    least = cost;
+  }
+  return best.value_or(sizes.front());
+}
+
+constexpr TileSize kF32Sizes[] = {TileSize::kFew16, TileSize::kMiddle};
+constexpr TileSize kBf16Sizes[] = {TileSize::kFew8,   TileSize::kFew16, TileSize::kFew32,
+                                   TileSize::kMiddle, TileSize::kLarge, TileSize::kHuge};
+constexpr TileSize kInt8Sizes[] = {TileSize::kFew16, TileSize::kMiddle, TileSize::kLarge};
+
+int IndexOf(std::span<const TileSize> sizes, TileSize size) {
+  const auto found = std::ranges::find(sizes, size);
+  SKEIN_CHECK(found != sizes.end());
+  return static_cast<int>(found - sizes.begin());
+}
+
+// Sets what the arguments say of the tile.
+LaunchShape GemmShape(const TileTraits& tile, GemmArgs* args) {
+  args->column_tiles = static_cast<int32_t>(CeilDiv(args->columns, tile.output_columns));
+  return {{static_cast<uint32_t>(NumTiles(tile, *args))},
+          tile.threads,
+          static_cast<uint32_t>(tile.shared_bytes)};
 }
 
 Launch BlocksGemmLaunch(GemmOutput output, DType gated, const GemmArgs& args) {
@@ -118,17 +215,27 @@ int64_t PartialBytes(const AttentionArgs& args) {
   return rows * (2 + args.head_dim) * static_cast<int64_t>(sizeof(float));
 }
 
-Launch GemmLaunch(DType dtype, GemmOutput output, DType gated, const GemmArgs& args) {
+Launch GemmLaunch(DType dtype, GemmOutput output, DType gated, GemmArgs args,
+                  const GemmChoice& choice) {
   if (dtype == DType::kBlocks) return BlocksGemmLaunch(output, gated, args);
-  SKEIN_CHECK(args.words % kStepWords == 0 && args.lda >= args.words && args.m >= 1);
-  const bool few = args.m <= kFewRows;
-  int id = static_cast<int>(few ? KernelId::kGemm16F32Store : KernelId::kGemm128F32Store);
-  if (dtype == DType::kBf16) id += 3;
-  if (dtype == DType::kInt8) id += 6;
-  id += static_cast<int>(output);
-  if (dtype == DType::kInt8 && output == GemmOutput::kGated && gated == DType::kBf16) ++id;
-  return {static_cast<KernelId>(id),
-          few ? GemmShape<SmallTile>(args, output) : GemmShape<LargeTile>(args, output), args};
+  SKEIN_CHECK(args.words % (kStepWords / 2) == 0 && args.lda >= args.words && args.m >= 1);
+  std::span<const TileSize> sizes = kF32Sizes;
+  KernelId first = KernelId::kF32Few16Store;
+  int outputs = 3, index = static_cast<int>(output);
+  if (dtype == DType::kBf16) {
+    sizes = kBf16Sizes;
+    first = KernelId::kBf16Few8Store;
+  } else if (dtype == DType::kInt8) {
+    sizes = kInt8Sizes;
+    first = KernelId::kInt8Few16Store;
+    outputs = 4;
+    if (output == GemmOutput::kGated && gated == DType::kBf16) ++index;
+  }
+  const TileSize size = ChooseTile(sizes, output, args, choice);
+  const auto id =
+      static_cast<KernelId>(static_cast<int>(first) + IndexOf(sizes, size) * outputs + index);
+  const LaunchShape shape = GemmShape(TraitsOfTile(size, output), &args);
+  return {id, shape, args};
 }
 
 Launch FindLargestLaunch(const FindLargestArgs& args) {
@@ -154,15 +261,17 @@ Launch SumExpertsLaunch(const SumExpertsArgs& args) {
   return {KernelId::kSumExperts, {{static_cast<uint32_t>(args.num_tokens)}, kRowThreads, 0}, args};
 }
 
-Launch GroupedGemmLaunch(DType dtype, GemmOutput output, int64_t num_slots, const GemmArgs& args) {
-  SKEIN_CHECK(args.words % kStepWords == 0 && args.lda >= args.words && args.m >= 1);
+Launch GroupedGemmLaunch(DType dtype, GemmOutput output, int64_t num_slots, GemmArgs args) {
+  SKEIN_CHECK(args.words % (kStepWords / 2) == 0 && args.lda >= args.words && args.m >= 1);
   SKEIN_CHECK(output != GemmOutput::kAdd && args.groups.num_groups >= 1);
-  const bool few = num_slots <= int64_t{kFewRows} * args.groups.num_groups;
-  int id = static_cast<int>(few ? KernelId::kGrouped16F32Store : KernelId::kGrouped128F32Store);
   SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);
-  if (dtype == DType::kBf16) id += 2;
+  const bool few = num_slots <= int64_t{kFewGroupedRows} * args.groups.num_groups;
+  int id = static_cast<int>(dtype == DType::kF32 ? KernelId::kGroupedF32Few16Store
+                                                 : KernelId::kGroupedBf16Few16Store);
+  if (!few) id += 2;
   if (output == GemmOutput::kGated) ++id;
-  LaunchShape shape = few ? GemmShape<SmallTile>(args, output) : GemmShape<LargeTile>(args, output);
+  LaunchShape shape =
+      GemmShape(TraitsOfTile(few ? TileSize::kFew16 : TileSize::kMiddle, output), &args);
   shape.grid.z = static_cast<uint32_t>(args.groups.num_groups);
   return {static_cast<KernelId>(id), shape, args};
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "base/dtype.h"
 #include "cuda/device/launch.h"
 #include "cuda/kernels/args.h"
@@ -31,12 +33,20 @@ Launch ChooseExpertsLaunch(const ChooseExpertsArgs& args);
 Launch ListSlotsLaunch(const ListSlotsArgs& args);
 Launch SumExpertsLaunch(const SumExpertsArgs& args);
 
-// Products of at most this many rows stream the weights once for each 16 rows.
-inline constexpr int32_t kFewRows = 64;
+// What the tile of a product follows from, beside its shape. The bits do not follow from the tile.
+struct GemmChoice {
+  // The most shared memory that a block of the device has.
+  int64_t shared_bytes = kSharedBytes;
+  // For tests: the tile. REQUIRES: it is compiled for the type.
+  std::optional<TileSize> tile;
+};
 // `dtype`: the type of the weights. `gated`: of a gated output.
-Launch GemmLaunch(DType dtype, GemmOutput output, DType gated, const GemmArgs& args);
+Launch GemmLaunch(DType dtype, GemmOutput output, DType gated, GemmArgs args,
+                  const GemmChoice& choice = {});
+// Groups of at most this many rows, on average, stream their weights once for each 16 rows.
+inline constexpr int32_t kFewGroupedRows = 16;
 // A product of each group: kStore, or kGated in `dtype`, which is f32 or bf16. The slots of all
 // groups together are num_slots.
-Launch GroupedGemmLaunch(DType dtype, GemmOutput output, int64_t num_slots, const GemmArgs& args);
+Launch GroupedGemmLaunch(DType dtype, GemmOutput output, int64_t num_slots, GemmArgs args);
 
 }  // namespace skein::cuda

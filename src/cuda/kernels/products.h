@@ -11,10 +11,12 @@
 // mma.m16n8k16", "mma.m16n8k32".)
 
 #include <cstdint>
+#include <type_traits>
 
 #include "base/dtype.h"
 #include "cuda/kernels/dialect.h"
 #include "cuda/kernels/math.h"
+#include "cuda/kernels/wgmma.h"
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
@@ -69,5 +71,30 @@ struct Product<float> {
     }
   }
 };
+
+// 32 words of each of kRows rows in shared memory. Chunks of 16 bytes are exchanged within a row,
+// so that a warp reads from all banks, and in the way that wgmma expects (PTX ISA, "Swizzling
+// modes", 128 bytes).
+template <int kRows>
+struct SharedRows {
+  __device__ __forceinline__ uint32_t* Chunk(int row, int chunk) {
+    return &words[row][(chunk ^ (row % 8)) * 4];
+  }
+  // The lane's words of rows 8 tile ... 8 tile + 7, as an operand of a product over the 8 words
+  // from `word` on.
+  __device__ __forceinline__ void Read(int tile, int word, const Lane& lane,
+                                       uint32_t (&b)[2]) const {
+    const auto& row = words[tile * 8 + lane.group];
+    b[0] = row[((word / 4) ^ lane.group) * 4 + lane.quad];
+    b[1] = row[((word / 4 + 1) ^ lane.group) * 4 + lane.quad];
+  }
+
+  uint32_t words[kRows][32];
+};
+
+template <typename T>
+__device__ __forceinline__ constexpr bool MultipliesInBackground() {
+  return kHasWgmma && std::is_same_v<T, Bf16>;
+}
 
 }  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE

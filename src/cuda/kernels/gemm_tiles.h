@@ -1,0 +1,46 @@
+#pragma once
+
+// The tiles of products. Rows are rows of a; columns are columns of w, of which a gated product has
+// two for each output.
+
+#include <type_traits>
+
+#include "cuda/kernels/gemm.h"
+
+namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
+
+template <TileSize kSize, bool kGated>
+struct TileOf;
+// For decodes, which stream the weights: many small blocks, with as many copies under way as memory
+// needs.
+template <bool kGated>
+struct TileOf<TileSize::kFew8, kGated> {
+  using Tile = GemmTile<1, kGated ? 2 : 1, 8, kGated ? 8 : 10>;
+};
+template <bool kGated>
+struct TileOf<TileSize::kFew16, kGated> {
+  using Tile = GemmTile<4, kGated ? 2 : 1, 16, kGated ? 5 : 8>;
+};
+// For short prompts and narrow matrices, which have few outputs for each multiprocessor.
+template <bool kGated>
+struct TileOf<TileSize::kFew32, kGated> {
+  using Tile = GemmTile<4, kGated ? 2 : 1, 32, kGated ? 4 : 6>;
+};
+template <bool kGated>
+struct TileOf<TileSize::kMiddle, kGated> {
+  using Tile = GemmTile<4, kGated ? 2 : 1, 64, kGated ? 4 : 5>;
+};
+// For prompts. A gated product has no large tile of its own.
+template <bool kGated>
+struct TileOf<TileSize::kHuge, kGated> {
+  using Tile = GemmTile<8, 2, 128, 4>;
+};
+template <bool kGated>
+struct TileOf<TileSize::kLarge, kGated> {
+  using Tile = std::conditional_t<kGated, GemmTile<8, 2, 128, 4>, GemmTile<4, 1, 128, 4>>;
+};
+
+template <TileSize kSize, GemmOutput kOutput>
+using GemmTileOf = typename TileOf<kSize, kOutput == GemmOutput::kGated>::Tile;
+
+}  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE
