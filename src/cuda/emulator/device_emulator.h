@@ -4,6 +4,7 @@
 // is a fiber of the Emulator. Only cuda/kernels/dialect.h includes this file, at the top of a
 // source.
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -47,6 +48,19 @@ T __shfl_xor_sync(uint32_t mask, T value, int bits) {
 // A launch begins when the one before it has ended.
 inline void WaitForPreviousKernel() {}
 inline void LetNextKernelStart() {}
+// A bit for each lane: whether its `predicate` holds.
+inline uint32_t __ballot_sync(uint32_t mask, bool predicate) {
+  SKEIN_CHECK(mask == 0xffffffffu);
+  const std::byte* messages = Emulator::Current().MeetWarp("__ballot_sync", &predicate, 1);
+  uint32_t ballot = 0;
+  for (int lane = 0; lane < 32; ++lane) {
+    const bool holds = messages[lane * Emulator::kMaxMessageBytes] != std::byte{0};
+    ballot |= (holds ? 1u : 0u) << lane;
+  }
+  return ballot;
+}
+
+inline int __popc(uint32_t bits) { return std::popcount(bits); }
 
 // The shared memory of the block, as the type that the kernel uses for it.
 template <typename T>

@@ -76,6 +76,8 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
       std::max<int64_t>({RoundUp(c.vocab_size, kPanelCols), c.hidden_size, c.num_classes});
   SKEIN_RETURN_IF_ERROR(Add(rows * widest_output * sizeof(float), &outputs));
   SKEIN_RETURN_IF_ERROR(Add(rows * sizeof(RowLargest), &largest));
+  SKEIN_RETURN_IF_ERROR(
+      Add(rows * LargestParts(c.vocab_size) * sizeof(PartLargest), &largest_parts));
   SKEIN_ASSIGN_OR_RETURN(on_host, Buffer::Make(device_, Buffer::Place::kHost, outputs.bytes()));
   SKEIN_ASSIGN_OR_RETURN(largest_on_host,
                          Buffer::Make(device_, Buffer::Place::kHost, largest.bytes()));

@@ -43,10 +43,11 @@ struct Activations {
   Buffer partial;       // AttentionArgs::partial of some tiles
   Buffer int8, scales;  // rows in int8 for the next product (QuantizeArgs)
   Experts experts;
-  Operand output_h;  // [max_logit_rows, hidden]
-  Buffer outputs;    // f32 [max_logit_rows, the widest output]
-  Buffer on_host;    // the same on the host
-  Buffer largest;    // RowLargest [max_logit_rows]
+  Operand output_h;      // [max_logit_rows, hidden]
+  Buffer outputs;        // f32 [max_logit_rows, the widest output]
+  Buffer on_host;        // the same on the host
+  Buffer largest;        // RowLargest [max_logit_rows]
+  Buffer largest_parts;  // PartLargest [max_logit_rows, parts of a row]
   Buffer largest_on_host;
   int64_t bytes = 0;  // on the device
 

@@ -243,11 +243,15 @@ void CudaPass::CopyLogits() {
     begin = end - 1;
   }
   if (num_copied == count) return;
-  launcher_.Run(FindLargestLaunch({.x = memory_.outputs.as<float>(),
-                                   .ldx = vocab,
-                                   .num_rows = count,
-                                   .width = config().vocab_size,
-                                   .out = memory_.largest.as<RowLargest>()}));
+  const FindLargestArgs args = {.x = memory_.outputs.as<float>(),
+                                .ldx = vocab,
+                                .num_rows = count,
+                                .width = config().vocab_size,
+                                .num_parts = LargestParts(vocab),
+                                .parts = memory_.largest_parts.as<PartLargest>(),
+                                .out = memory_.largest.as<RowLargest>()};
+  launcher_.Run(FindLargestLaunch(args));
+  if (args.num_parts > 1) launcher_.Run(MergeLargestLaunch(args));
   context_.device->CopyToHost(memory_.largest_on_host.as<void>(), memory_.largest.as<void>(),
                               count * sizeof(RowLargest));
 }

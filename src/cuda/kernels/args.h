@@ -175,13 +175,28 @@ struct RowLargest {
   int32_t index = 0;
   int32_t finite = 0;  // 1: the row has no NaN, no +inf, and an element above -inf
 };
+// The largest of a part of a row. None: index < 0.
+struct PartLargest {
+  float value = 0.0f;
+  int32_t index = 0;
+  int32_t finite = 0;  // 1: the part has no NaN and no +inf
+};
+// With several parts, MergeLargest makes `out` from the parts.
 struct FindLargestArgs {
   const float* x = nullptr;  // [num_rows, ldx]
   int64_t ldx = 0;
   int32_t num_rows = 0;
   int32_t width = 0;
-  RowLargest* out = nullptr;  // [num_rows]
+  int32_t num_parts = 1;         // of each row
+  int32_t part_width = 0;        // of all but the last; set by FindLargestLaunch
+  PartLargest* parts = nullptr;  // [num_rows, num_parts]; null if there is one
+  RowLargest* out = nullptr;     // [num_rows]
 };
+// The number of parts with which many blocks read each row.
+inline int32_t LargestParts(int64_t width) {
+  constexpr int32_t kPartWidth = 4096;
+  return static_cast<int32_t>((width + kPartWidth - 1) / kPartWidth);
+}
 
 // The experts of each token (docs/numerics.md, "Experts"). A slot is one token at one of its
 // experts: slot token * per_token + i belongs to the token's expert number i, by ascending number.

@@ -2,9 +2,9 @@
 
 // The language of the kernels: CUDA C++, restricted to words that an emulator on the host has, too.
 // nvcc compiles a kernel for GPUs, any other compiler compiles it for the Emulator. The words are
-// threadIdx.x, blockIdx, __syncthreads, __shfl_sync, __shfl_xor_sync and the functions below.
-// Blocks have one dimension; shared memory is one struct of plain values, accessed by
-// SharedMemory<T>().
+// threadIdx.x, blockIdx, __syncthreads, __shfl_sync, __shfl_xor_sync, __ballot_sync, __popc and the
+// functions below. Blocks have one dimension; shared memory is one struct of plain values, accessed
+// by SharedMemory<T>().
 //
 // Arithmetic is that of docs/numerics.md: no contraction (fmaf is explicit), denormals are flushed,
 // divisions and roots are rounded correctly. The flags of nvcc ensure this (cmake in the root).

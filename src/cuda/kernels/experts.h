@@ -36,16 +36,27 @@ struct BestExpert {
 };
 
 // The experts with the largest logits, of equal ones the lowest. Lane i gets the i-th, the first
-// ones to the left. Lanes from per_token on get -1.
+// ones to the left. Lanes from per_token on get -1. A lane holds the logits lane, lane + 32 and so
+// on: kHeld of them.
+template <int kHeld>
 __device__ __forceinline__ int LargestExperts(const ChooseExpertsArgs& a, const float* logits,
                                               int lane) {
+  uint32_t orders[kHeld];
+#pragma unroll
+  for (int j = 0; j < kHeld; ++j) {
+    orders[j] = lane + 32 * j < a.num_experts ? OrderOf(logits[lane + 32 * j]) : 0;
+  }
   uint32_t chosen = 0;  // bit j: expert lane + 32 j
   int mine = -1;
+#pragma unroll 1
   for (int i = 0; i < a.per_token; ++i) {
     BestExpert best;
-    for (int j = 0; lane + 32 * j < a.num_experts; ++j) {
-      if ((chosen >> j & 1u) == 0) best.Take(OrderOf(logits[lane + 32 * j]), lane + 32 * j);
+#pragma unroll
+    for (int j = 0; j < kHeld; ++j) {
+      const bool exists = lane + 32 * j < a.num_experts && (chosen >> j & 1u) == 0;
+      if (exists) best.Take(orders[j], lane + 32 * j);
     }
+#pragma unroll
     for (int distance = 16; distance > 0; distance /= 2) {
       const uint32_t order = __shfl_xor_sync(kAllLanes, best.order, distance);
       best.Take(order, __shfl_xor_sync(kAllLanes, best.expert, distance));
@@ -77,7 +88,10 @@ __global__ void ChooseExpertsKernel(ChooseExpertsArgs a) {
       static_cast<int64_t>(blockIdx.x) * kExpertWarps + static_cast<int>(threadIdx.x) / 32;
   if (token >= a.num_tokens) return;
   const F* logits = a.logits + token * a.num_experts;
-  const int largest = LargestExperts(a, logits, lane);
+  constexpr int kFew = 4;  // most models have at most 128 experts
+  const int largest = a.num_experts <= 32 * kFew
+                          ? LargestExperts<kFew>(a, logits, lane)
+                          : LargestExperts<kMaxExperts / 32>(a, logits, lane);
   const float shift = logits[__shfl_sync(kAllLanes, largest, 0)];
   const int expert = SortExperts(largest, a.per_token, lane);
   const float mine = expert < 0 ? 0.0f : Exp(logits[expert] - shift);
@@ -88,6 +102,7 @@ __global__ void ChooseExpertsKernel(ChooseExpertsArgs a) {
     for (int first = 0; first < a.num_experts; first += 32) {
       const int end = a.num_experts - first < 32 ? a.num_experts - first : 32;
       const float of_lane = lane < end ? Exp(logits[first + lane] - shift) : 0.0f;
+#pragma unroll 8
       for (int i = 0; i < end; ++i) sum = sum + __shfl_sync(kAllLanes, of_lane, i);
     }
   }
@@ -104,33 +119,47 @@ __global__ void ListSlotsKernel(ListSlotsArgs a) {
       static_cast<int64_t>(blockIdx.x) * kExpertWarps + static_cast<int>(threadIdx.x) / 32;
   if (expert >= a.num_experts) return;
   Slot* slots = a.slots + expert * a.capacity;
+  constexpr int kInFlight = 8;
   int count = 0;
-  for (int first = 0; first < a.num_slots; first += 32) {
-    const int slot = first + lane;
-    const int listed = slot < a.num_slots && a.experts[slot] == expert ? 1 : 0;
-    int place = listed;  // the sum of this lane and those before it
-    for (int distance = 1; distance < 32; distance *= 2) {
-      const int before = __shfl_sync(kAllLanes, place, lane - distance);
-      if (lane >= distance) place += before;
+#pragma unroll 1
+  for (int begin = 0; begin < a.num_slots; begin += 32 * kInFlight) {
+    int experts[kInFlight];
+#pragma unroll
+    for (int k = 0; k < kInFlight; ++k) {
+      const int slot = begin + 32 * k + lane;
+      experts[k] = slot < a.num_slots ? a.experts[slot] : -1;
     }
-    if (listed != 0) slots[count + place - 1] = slot;
-    count += __shfl_sync(kAllLanes, place, 31);
+#pragma unroll
+    for (int k = 0; k < kInFlight; ++k) {
+      const bool listed = experts[k] == expert;
+      const uint32_t all = __ballot_sync(kAllLanes, listed);
+      const uint32_t before = all & ((1u << lane) - 1u);
+      if (listed) slots[count + __popc(before)] = begin + 32 * k + lane;
+      count += __popc(all);
+    }
   }
   if (lane == 0) a.counts[expert] = count;
 }
 
-// Grid: tokens.
+// Grid: kRowStep elements, tokens.
 template <typename X>
 __global__ void SumExpertsKernel(SumExpertsArgs a) {
-  const int64_t token = blockIdx.x;
-  for (int i = static_cast<int>(threadIdx.x); i < a.width; i += kRowThreads) {
-    X x = a.x[token * a.width + i];
-    for (int slot = 0; slot < a.per_token; ++slot) {
-      const int64_t at = token * a.per_token + slot;
-      x = x + a.weights[at] * a.out[at * a.width + i];
-    }
-    a.x[token * a.width + i] = x;
+  const int64_t token = blockIdx.y;
+  const int first = static_cast<int>(blockIdx.x) * kRowStep + 4 * static_cast<int>(threadIdx.x);
+  const FoursOfRow<X> x(a.x + token * a.width, a.width);
+  Four<X> sum[1];
+  x.Load(first, sum);
+#pragma unroll 4
+  for (int slot = 0; slot < a.per_token; ++slot) {
+    const int64_t at = token * a.per_token + slot;
+    const FoursOfRow<const float> out(a.out + at * a.width, a.width);
+    const float weight = a.weights[at];
+    Four<float> of_slot[1];
+    out.Load(first, of_slot);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sum[0].of[e] = sum[0].of[e] + weight * of_slot[0].of[e];
   }
+  x.Store(first, sum[0]);
 }
 
 }  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE

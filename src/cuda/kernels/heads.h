@@ -34,53 +34,143 @@ __device__ __forceinline__ int64_t IndexInV(int slot, int d) {
   return PanelIndex<T>(d, slot, kKvBlockTokens * static_cast<int>(sizeof(T)) / 4);
 }
 
+// Elements of a head that a lane has in flight: lane, lane + 16 and so on. A lane alone waits for
+// memory only.
+inline constexpr int kHeadElements = 8;
+inline constexpr int kHeadStep = kHeadElements * kRowLanes;
+
+__device__ __forceinline__ void LoadOfHead(const float* head, int first, int end,
+                                           float (&elements)[kHeadElements]) {
+#pragma unroll
+  for (int k = 0; k < kHeadElements; ++k) {
+    const int i = first + k * kRowLanes;
+    elements[k] = i < end ? head[i] : 0.0f;
+  }
+}
+
+// The cosines or sines of elements [0, 2 half) of a head, whose two halves have the same.
+__device__ __forceinline__ void LoadAngles(const float* angles, int first, int half,
+                                           float (&elements)[kHeadElements]) {
+#pragma unroll
+  for (int k = 0; k < kHeadElements; ++k) {
+    const int i = first + k * kRowLanes;
+    elements[k] = i < 2 * half ? angles[i < half ? i : i - half] : 0.0f;
+  }
+}
+
+// The normed heads of a block, in which elements find their partners. Two heads lie in other banks.
+struct StoreHeadsShared {
+  float heads[kRowsPerBlock][kMaxHeadDim + kRowLanes];
+};
+
+// Which head a lane stores, and where.
+template <typename T>
+struct HeadOfLane {
+  __device__ __forceinline__ HeadOfLane(const StoreHeadsArgs& a, int64_t row) {
+    const int heads = a.num_heads + 2 * a.num_kv_heads;
+    // Launches have fewer than 2^31 heads.
+    token = static_cast<int>(row) / heads;
+    head = static_cast<int>(row) % heads;
+    is_q = head < a.num_heads;
+    is_v = head >= a.num_heads + a.num_kv_heads;
+    norm = is_v ? nullptr : is_q ? a.q_norm : a.k_norm;
+    x = a.qkv + row * a.head_dim;
+  }
+
+  // Finds the places of the lane's elements, 16 apart.
+  __device__ __forceinline__ void Find(const StoreHeadsArgs& a, int position, int32_t block,
+                                       int lane) {
+    const int slot = position % kKvBlockTokens;
+    end = a.head_dim;
+    if (is_q) {
+      out = static_cast<T*>(a.q) + token * a.ldq + head * a.head_dim + lane;
+      step = kRowLanes;
+      return;
+    }
+    const int kv_head = head - a.num_heads - (is_v ? a.num_kv_heads : 0);
+    out = reinterpret_cast<T*>(HeadOfBlock(a.kv, block, kv_head));
+    const int64_t v = a.kv.head_bytes / 2 / static_cast<int>(sizeof(T));  // offset of V
+    const auto padded = static_cast<int>(v / kKvBlockTokens);
+    if (is_v) {
+      out += v + IndexInV<T>(slot, lane);
+      step = static_cast<int>(IndexInV<T>(0, kRowLanes));
+    } else {
+      out += IndexInK<T>(slot, lane, padded);
+      step = static_cast<int>(IndexInK<T>(0, kRowLanes, padded));
+      end = padded;  // products read K up to its padded width, so the padding must be zeros
+    }
+  }
+
+  int token, head;
+  bool is_q, is_v;
+  const float* norm;
+  const float* x;
+  T* out = nullptr;
+  int step = 0;  // from an element of the lane to the next
+  int end = 0;   // of the elements to store
+};
+
 // 16 lanes store each head of each token: the heads of q, of k and of v.
 template <typename T>
 __global__ void StoreHeadsKernel(StoreHeadsArgs a) {
-  const int heads = a.num_heads + 2 * a.num_kv_heads;
-  const RowOfThread at(static_cast<int64_t>(a.num_tokens) * heads);
-  const int64_t token = at.exists ? at.row / heads : 0;
-  const int head = static_cast<int>(at.row % heads);
-  const int kv_head = head < a.num_heads ? -1 : (head - a.num_heads) % a.num_kv_heads;
-  const bool is_v = head >= a.num_heads + a.num_kv_heads;
-  const float* x = a.qkv + (token * heads + head) * a.head_dim;
-  const float* norm = is_v ? nullptr : kv_head < 0 ? a.q_norm : a.k_norm;
+  const RowOfThread at(static_cast<int64_t>(a.num_tokens) * (a.num_heads + 2 * a.num_kv_heads));
+  float(&shared)[kMaxHeadDim + kRowLanes] =
+      SharedMemory<StoreHeadsShared>().heads[threadIdx.x / kRowLanes];
+  HeadOfLane<T> head(a, at.exists ? at.row : 0);
   const int end = at.exists ? a.head_dim : 0;
+  const int half = head.is_v || a.cos == nullptr ? 0 : a.rotary_dim / 2;
+  const bool norms = head.norm != nullptr;
+  const int position = a.positions[head.token];
+  const int32_t block = a.blocks[head.token];
+  float gain[kHeadElements], x[kHeadElements], cos[kHeadElements], sin[kHeadElements];
+  LoadOfHead(head.norm, at.lane, norms ? end : 0, gain);
+  LoadOfHead(head.x, at.lane, end, x);
+  const float* all_cos = a.cos + static_cast<int64_t>(position) * half;
+  const float* all_sin = a.sin + static_cast<int64_t>(position) * half;
+  LoadAngles(all_cos, at.lane, half, cos);
+  LoadAngles(all_sin, at.lane, half, sin);
   float sum = 0.0f;
-  for (int i = at.lane; i < end; i += kRowLanes) sum = fmaf(x[i], x[i], sum);
+#pragma unroll
+  for (int k = 0; k < kHeadElements; ++k) {
+    if (at.lane + k * kRowLanes < end) sum = fmaf(x[k], x[k], sum);
+  }
+  for (int i = at.lane + kHeadStep; i < end; i += kRowLanes) sum = fmaf(head.x[i], head.x[i], sum);
   const float mean = SumOfRowLanes(sum) / static_cast<float>(a.head_dim);
   const float scale = 1.0f / sqrtf(mean + a.eps);
-  if (!at.exists) return;
-  const auto normed = [&](int i) { return norm == nullptr ? x[i] : (x[i] * scale) * norm[i]; };
-  const int half = is_v || a.cos == nullptr ? 0 : a.rotary_dim / 2;
-  const int position = a.positions[token], slot = position % kKvBlockTokens;
-  const float* cos = a.cos + static_cast<int64_t>(position) * half;
-  const float* sin = a.sin + static_cast<int64_t>(position) * half;
-  T* out = nullptr;
-  int64_t v = 0;  // offset of V
-  int padded = 0;
-  if (kv_head < 0) {
-    out = static_cast<T*>(a.q) + token * a.ldq + head * a.head_dim;
-  } else {
-    out = reinterpret_cast<T*>(HeadOfBlock(a.kv, a.blocks[token], kv_head));
-    v = a.kv.head_bytes / 2 / static_cast<int>(sizeof(T));
-    padded = static_cast<int>(v / kKvBlockTokens);
-  }
-  for (int i = at.lane; i < a.head_dim; i += kRowLanes) {
-    float value = normed(i);
-    if (i < half) {
-      value = value * cos[i] - normed(i + half) * sin[i];
-    } else if (i < 2 * half) {
-      value = value * cos[i - half] + normed(i - half) * sin[i - half];
+#pragma unroll 1
+  for (int first = at.lane; first < end; first += kHeadStep) {
+    if (first >= kHeadStep) {
+      LoadOfHead(head.norm, first, norms ? end : 0, gain);
+      LoadOfHead(head.x, first, end, x);
     }
-    Round(value, out + (kv_head < 0 ? i
-                        : is_v      ? v + IndexInV<T>(slot, i)
-                                    : IndexInK<T>(slot, i, padded)));
+#pragma unroll
+    for (int k = 0; k < kHeadElements; ++k) {
+      const int i = first + k * kRowLanes;
+      if (i < end) shared[i] = norms ? (x[k] * scale) * gain[k] : x[k];
+    }
   }
-  if (kv_head < 0 || is_v) return;
-  // Products read K up to its padded width, so the padding must be zeros.
-  for (int i = a.head_dim + at.lane; i < padded; i += kRowLanes) {
-    Round(0.0f, out + IndexInK<T>(slot, i, padded));
+  __syncthreads();
+  if (!at.exists) return;
+  head.Find(a, position, block, at.lane);
+#pragma unroll 1
+  for (int first = at.lane; first < head.end; first += kHeadStep) {
+    if (first >= kHeadStep) {
+      LoadAngles(all_cos, first, half, cos);
+      LoadAngles(all_sin, first, half, sin);
+    }
+#pragma unroll
+    for (int k = 0; k < kHeadElements; ++k) {
+      const int i = first + k * kRowLanes;
+      if (i >= head.end) break;
+      float value = i < end ? shared[i] : 0.0f;
+      if (i < half) {
+        value = value * cos[k] - shared[i + half] * sin[k];
+      } else if (i < 2 * half) {
+        value = value * cos[k] + shared[i - half] * sin[k];
+      }
+      Round(value, head.out);
+      head.out += head.step;
+    }
   }
 }
 

@@ -32,9 +32,10 @@ struct Case {
   bool norms;
 };
 constexpr Case kCases[] = {
-    {DType::kBf16, 4, 2, 32, 32, true}, {DType::kBf16, 3, 1, 24, 12, false},
-    {DType::kBf16, 2, 1, 8, 8, true},   {DType::kBf16, 2, 2, 16, 0, false},
-    {DType::kF32, 5, 1, 20, 20, true},  {DType::kF32, 4, 2, 64, 32, false},
+    {DType::kBf16, 4, 2, 32, 32, true},   {DType::kBf16, 3, 1, 24, 12, false},
+    {DType::kBf16, 2, 1, 8, 8, true},     {DType::kBf16, 2, 2, 16, 0, false},
+    {DType::kF32, 5, 1, 20, 20, true},    {DType::kF32, 4, 2, 64, 32, false},
+    {DType::kBf16, 2, 1, 136, 136, true}, {DType::kF32, 1, 1, 256, 100, true},
 };
 
 // The heads of one token by the definitions: normed, rotated and rounded.

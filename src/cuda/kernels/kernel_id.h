@@ -31,6 +31,7 @@ enum class KernelId : uint8_t {
   kMergeSegmentsF32,
   kMergeSegmentsBf16,
   kFindLargest,
+  kMergeLargest,
   kChooseExperts,
   kListSlots,
   kSumExperts,

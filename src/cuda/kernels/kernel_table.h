@@ -96,6 +96,7 @@ inline KernelTable MakeKernelTable() {
   At(table, kMergeSegmentsF32) = MergeSegmentsKernel<float>;
   At(table, kMergeSegmentsBf16) = MergeSegmentsKernel<Bf16>;
   At(table, kFindLargest) = FindLargestKernel<float>;
+  At(table, kMergeLargest) = MergeLargestKernel<float>;
   At(table, kChooseExperts) = ChooseExpertsKernel<float>;
   At(table, kListSlots) = ListSlotsKernel<int32_t>;
   At(table, kSumExperts) = SumExpertsKernel<float>;

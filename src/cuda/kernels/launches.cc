@@ -9,6 +9,7 @@
 #include "cuda/kernels/experts.h"
 #include "cuda/kernels/gemm_blocks.h"
 #include "cuda/kernels/gemm_tiles.h"
+#include "cuda/kernels/heads.h"
 #include "cuda/kernels/largest.h"
 #include "cuda/kernels/rows.h"
 
@@ -17,7 +18,12 @@ namespace {
 
 uint32_t CeilDiv(int64_t a, int64_t b) { return static_cast<uint32_t>((a + b - 1) / b); }
 
-LaunchShape RowShape(int64_t rows) { return {{CeilDiv(rows, kRowsPerBlock)}, kRowThreads, 0}; }
+// 16 lanes for each row.
+LaunchShape LanesShape(int64_t rows) { return {{CeilDiv(rows, kRowsPerBlock)}, kRowThreads, 0}; }
+// A block for each row.
+LaunchShape RowShape(int64_t rows, size_t shared_bytes = 0) {
+  return {{static_cast<uint32_t>(rows)}, kRowThreads, static_cast<uint32_t>(shared_bytes)};
+}
 
 // The kernel for a type. `f32` is the kernel for f32, and the next id is that for bf16.
 KernelId OfType(KernelId f32, DType dtype) {
@@ -144,7 +150,7 @@ Launch BlocksGemmLaunch(GemmOutput output, DType gated, const GemmArgs& args) {
 }  // namespace
 
 Launch EmbedLaunch(DType table, bool panels, const EmbedArgs& args) {
-  const LaunchShape shape = {{static_cast<uint32_t>(args.num_tokens)}, kRowThreads, 0};
+  const LaunchShape shape = RowShape(args.num_tokens);
   SKEIN_CHECK(panels || (table != DType::kInt8 && table != DType::kBlocks));
   if (table == DType::kBlocks) return {KernelId::kEmbedBlocks, shape, args};
   if (table == DType::kInt8) return {KernelId::kEmbedPanelsInt8, shape, args};
@@ -153,11 +159,11 @@ Launch EmbedLaunch(DType table, bool panels, const EmbedArgs& args) {
 
 Launch RmsNormLaunch(DType dtype, const RmsNormArgs& args) {
   SKEIN_CHECK(args.ldx >= args.width);
-  return {OfType(KernelId::kRmsNormF32, dtype), RowShape(args.num_rows), args};
+  return {OfType(KernelId::kRmsNormF32, dtype), RowShape(args.num_rows, sizeof(RowShared)), args};
 }
 
 Launch BranchLaunch(const BranchArgs& args) {
-  return {KernelId::kBranch, RowShape(args.num_rows), args};
+  return {KernelId::kBranch, RowShape(args.num_rows, sizeof(RowShared)), args};
 }
 
 Launch ActivateLaunch(DType dtype, const ActivateArgs& args) {
@@ -165,18 +171,22 @@ Launch ActivateLaunch(DType dtype, const ActivateArgs& args) {
 }
 
 Launch QuantizeLaunch(DType dtype, const QuantizeArgs& args) {
-  return {OfType(KernelId::kQuantizeF32, dtype), RowShape(args.num_rows), args};
+  return {OfType(KernelId::kQuantizeF32, dtype), RowShape(args.num_rows, sizeof(QuantizeShared)),
+          args};
 }
 
 Launch QuantizeBlocksLaunch(DType dtype, const QuantizeArgs& args) {
   SKEIN_CHECK(args.width % kBlockTerms == 0);
   return {OfType(KernelId::kQuantizeBlocksF32, dtype),
-          RowShape(int64_t{args.num_rows} * (args.width / kBlockTerms)), args};
+          LanesShape(int64_t{args.num_rows} * (args.width / kBlockTerms)), args};
 }
 
 Launch StoreHeadsLaunch(DType dtype, const StoreHeadsArgs& args) {
   const int64_t heads = args.num_heads + 2 * args.num_kv_heads;
-  return {OfType(KernelId::kStoreHeadsF32, dtype), RowShape(args.num_tokens * heads), args};
+  SKEIN_CHECK(args.head_dim <= kMaxHeadDim);
+  LaunchShape shape = LanesShape(args.num_tokens * heads);
+  shape.shared_bytes = sizeof(StoreHeadsShared);
+  return {OfType(KernelId::kStoreHeadsF32, dtype), shape, args};
 }
 
 Launch CopySlotsLaunch(DType dtype, const CopySlotsArgs& args) {
@@ -205,7 +215,7 @@ Launch AttentionLaunch(DType dtype, const AttentionArgs& args) {
 
 Launch MergeSegmentsLaunch(DType dtype, const AttentionArgs& args) {
   const int64_t rows = int64_t{args.num_tiles} * args.num_kv_heads * kAttentionRows;
-  return {OfType(KernelId::kMergeSegmentsF32, dtype), RowShape(rows), args};
+  return {OfType(KernelId::kMergeSegmentsF32, dtype), LanesShape(rows), args};
 }
 
 int64_t PartialBytes(const AttentionArgs& args) {
@@ -238,9 +248,19 @@ Launch GemmLaunch(DType dtype, GemmOutput output, DType gated, GemmArgs args,
   return {id, shape, args};
 }
 
-Launch FindLargestLaunch(const FindLargestArgs& args) {
+Launch FindLargestLaunch(FindLargestArgs args) {
+  SKEIN_CHECK(args.num_parts == 1 || args.parts != nullptr);
+  args.part_width = static_cast<int32_t>(CeilDiv(args.width, 4 * args.num_parts)) * 4;
   return {KernelId::kFindLargest,
-          {{static_cast<uint32_t>(args.num_rows)}, kLargestThreads, sizeof(LargestOfWarps)},
+          {{static_cast<uint32_t>(args.num_parts), static_cast<uint32_t>(args.num_rows)},
+           kLargestThreads,
+           sizeof(LargestOfWarps)},
+          args};
+}
+
+Launch MergeLargestLaunch(const FindLargestArgs& args) {
+  return {KernelId::kMergeLargest,
+          {{CeilDiv(args.num_rows, kRowThreads / kWarpThreads)}, kRowThreads, 0},
           args};
 }
 
@@ -258,7 +278,9 @@ Launch ListSlotsLaunch(const ListSlotsArgs& args) {
 }
 
 Launch SumExpertsLaunch(const SumExpertsArgs& args) {
-  return {KernelId::kSumExperts, {{static_cast<uint32_t>(args.num_tokens)}, kRowThreads, 0}, args};
+  return {KernelId::kSumExperts,
+          {{CeilDiv(args.width, kRowStep), static_cast<uint32_t>(args.num_tokens)}, kRowThreads, 0},
+          args};
 }
 
 Launch GroupedGemmLaunch(DType dtype, GemmOutput output, int64_t num_slots, GemmArgs args) {

@@ -20,6 +20,7 @@ Launch ActivateLaunch(DType dtype, const ActivateArgs& args);
 Launch QuantizeLaunch(DType dtype, const QuantizeArgs& args);
 // Blocks of rows, for weights in blocks: width is a multiple of kBlockTerms.
 Launch QuantizeBlocksLaunch(DType dtype, const QuantizeArgs& args);
+// REQUIRES: head_dim is at most kMaxHeadDim.
 Launch StoreHeadsLaunch(DType dtype, const StoreHeadsArgs& args);
 Launch CopySlotsLaunch(DType dtype, const CopySlotsArgs& args);
 // REQUIRES: head_dim is at most kMaxHeadDim.
@@ -28,7 +29,8 @@ Launch MergeSegmentsLaunch(DType dtype, const AttentionArgs& args);
 // The size of AttentionArgs::partial in bytes.
 int64_t PartialBytes(const AttentionArgs& args);
 
-Launch FindLargestLaunch(const FindLargestArgs& args);
+Launch FindLargestLaunch(FindLargestArgs args);
+Launch MergeLargestLaunch(const FindLargestArgs& args);
 Launch ChooseExpertsLaunch(const ChooseExpertsArgs& args);
 Launch ListSlotsLaunch(const ListSlotsArgs& args);
 Launch SumExpertsLaunch(const SumExpertsArgs& args);

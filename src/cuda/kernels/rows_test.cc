@@ -26,9 +26,10 @@ constexpr DType kTypes[] = {DType::kF32, DType::kBf16};
 TEST(RowKernels, RmsNormHasTheProcessorsBits) {
   RandomValues random;
   for (const DType dtype : kTypes) {
-    for (const int32_t width : {1, 15, 16, 17, 40, 64, 333, 1024}) {
+    // The last two need more than one part of a block's shared memory.
+    for (const int32_t width : {1, 15, 16, 17, 40, 64, 333, 1024, 4100, 8201}) {
       for (const Range range : {Range::kPlain, Range::kExtreme}) {
-        const int32_t num_rows = random.Integer(1, 20);
+        const int32_t num_rows = random.Integer(1, width > 1024 ? 3 : 20);
         const std::vector<float> x = random.Floats(num_rows * width, DType::kF32, range);
         const std::vector<float> weight = random.Floats(width, DType::kF32, Range::kPlain);
         std::vector<int32_t> rows;
@@ -102,7 +103,7 @@ TEST(RowKernels, BranchesAreNormedScaledAndAdded) {
   RandomValues random;
   for (const bool norms : {false, true}) {
     for (const float scale : {1.0f, 0.22f}) {
-      const int32_t num_rows = 11, width = random.Integer(1, 90);
+      const int32_t num_rows = 11, width = norms ? random.Integer(1, 90) : 1028;
       const std::vector<float> branch =
           random.Floats(num_rows * width, DType::kF32, Range::kExtreme);
       const std::vector<float> weight = random.Floats(width, DType::kF32, Range::kPlain);
@@ -133,7 +134,7 @@ TEST(RowKernels, BranchesAreNormedScaledAndAdded) {
 TEST(RowKernels, QuantizeHasTheProcessorsBits) {
   RandomValues random;
   for (const DType dtype : kTypes) {
-    for (const int32_t width : {1, 16, 31, 64, 100}) {
+    for (const int32_t width : {1, 16, 31, 64, 100, 1028}) {
       const int32_t num_rows = 11;
       std::vector<float> x = random.Floats(num_rows * width, dtype, Range::kExtreme);
       std::fill_n(x.begin(), width, 0.0f);                         // a row of zeros
@@ -163,28 +164,65 @@ TEST(RowKernels, QuantizeHasTheProcessorsBits) {
   }
 }
 
+TEST(RowKernels, GatesAreRounded) {
+  RandomValues random;
+  for (const DType dtype : kTypes) {
+    for (const int32_t width : {1, 48, 1030}) {
+      const int32_t num_rows = 3, ldo = width + 2;
+      const std::vector<float> x = random.Floats(num_rows * width, DType::kF32, Range::kExtreme);
+      TypedArray out(std::vector<float>(num_rows * ldo, 7.0f), dtype);
+      ExpectSameInAnyOrder(
+          ActivateLaunch(dtype, {.gate = Gate::kRelu,
+                                 .x = x.data(),
+                                 .num_rows = num_rows,
+                                 .width = width,
+                                 .out = out.At(0),
+                                 .ldo = ldo}),
+          std::span(static_cast<std::byte*>(out.At(0)), num_rows * ldo * SizeOf(dtype)));
+      std::vector<float> expected(num_rows * ldo, 7.0f);
+      const ScopedFpMode fp_mode;
+      for (int32_t i = 0; i < num_rows * width; ++i) {
+        expected[i / width * ldo + i % width] = x[i] > 0.0f ? x[i] : 0.0f;
+      }
+      EXPECT_TRUE(SameBits(out.Values(), TypedArray(expected, dtype).Values())) << width;
+    }
+  }
+}
+
 TEST(RowKernels, LargestElementsAreFoundAsOnTheProcessor) {
   RandomValues random;
   const auto kernels = MakeKernels(Isa::kScalar).value();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  for (const int32_t width : {1, 31, 512, 513, 2000}) {
-    const int32_t num_rows = 8, ldx = width + 3;
+  for (const int32_t width : {1, 31, 512, 513, 2000, 5003}) {
+    const int32_t num_rows = 8, ldx = width + random.Integer(0, 1) * 3;
     std::vector<float> x = random.Floats(num_rows * ldx, DType::kF32, Range::kExtreme);
     for (float& e : x) e = std::round(e);  // many are equal
     std::fill_n(&x[ldx], width, -kInfinity);
     std::fill_n(&x[2 * ldx], width, -0.0f);
     x[3 * ldx + random.Integer(0, width - 1)] = std::numeric_limits<float>::quiet_NaN();
     x[4 * ldx + random.Integer(0, width - 1)] = kInfinity;
-    std::vector<RowLargest> out(num_rows);
-    ExpectSameInAnyOrder(
-        FindLargestLaunch(
-            {.x = x.data(), .ldx = ldx, .num_rows = num_rows, .width = width, .out = out.data()}),
-        std::span(out));
-    for (int32_t i = 0; i < num_rows; ++i) {
-      const Kernels::Largest expected = kernels->FindLargest(&x[i * ldx], width, nullptr);
-      EXPECT_EQ(out[i].finite != 0, expected.finite) << width << " " << i;
-      if (expected.finite) {
-        EXPECT_EQ(out[i].index, expected.argmax) << width << " " << i;
+    for (const int32_t num_parts : {1, width == 513 ? 40 : 3}) {
+      std::vector<PartLargest> parts(num_rows * num_parts);
+      std::vector<RowLargest> out(num_rows);
+      const FindLargestArgs args = {.x = x.data(),
+                                    .ldx = ldx,
+                                    .num_rows = num_rows,
+                                    .width = width,
+                                    .num_parts = num_parts,
+                                    .parts = parts.data(),
+                                    .out = out.data()};
+      if (num_parts == 1) {
+        ExpectSameInAnyOrder(FindLargestLaunch(args), std::span(out));
+      } else {
+        ExpectSameInAnyOrder(FindLargestLaunch(args), std::span(parts));
+        ExpectSameInAnyOrder(MergeLargestLaunch(args), std::span(out));
+      }
+      for (int32_t i = 0; i < num_rows; ++i) {
+        const Kernels::Largest expected = kernels->FindLargest(&x[i * ldx], width, nullptr);
+        EXPECT_EQ(out[i].finite != 0, expected.finite) << width << " " << num_parts << " " << i;
+        if (expected.finite) {
+          EXPECT_EQ(out[i].index, expected.argmax) << width << " " << num_parts << " " << i;
+        }
       }
     }
   }
@@ -195,7 +233,8 @@ TEST(RowKernels, EmbeddingsComeFromRowsAndFromPanels) {
   for (const DType dtype : {DType::kF32, DType::kBf16, DType::kInt8}) {
     for (const bool panels : {false, true}) {
       if (dtype == DType::kInt8 && !panels) continue;
-      const int32_t vocab = 37, hidden = random.Integer(1, 200), num_tokens = 9;
+      const int32_t vocab = 37, num_tokens = 9;
+      const int32_t hidden = panels ? random.Integer(1, 200) : 2 * random.Integer(300, 600) + 1;
       const DType file = dtype == DType::kInt8 ? DType::kF32 : dtype;
       const std::vector<float> table = random.Floats(vocab * hidden, file, Range::kPlain);
       PackedWeight packed(vocab, hidden, dtype);
