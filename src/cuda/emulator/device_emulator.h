@@ -68,6 +68,10 @@ T& SharedMemory() {
   return *reinterpret_cast<T*>(Emulator::Current().shared_memory(sizeof(T)));
 }
 
+// The emulator runs launch after launch, but counts the waits.
+inline void LetNextKernelStart() {}
+inline void WaitForPreviousKernel() { Emulator::Current().WaitForPreviousKernel(); }
+
 // cp.async.cg.shared.global of 16 bytes, or of zeros if `exists` is false. Both addresses are
 // multiples of 16.
 inline void CopyAsync16(void* shared, const void* global, bool exists) {

@@ -42,6 +42,13 @@ Status Emulator::Run(const LaunchShape& shape, const std::function<void()>& thre
   return status;
 }
 
+Status Emulator::RunKernel(const LaunchShape& shape, const std::function<void()>& thread) {
+  is_kernel_ = true;
+  const Status status = Run(shape, thread);
+  is_kernel_ = false;
+  return status;
+}
+
 Status Emulator::RunBlock(const std::function<void()>& thread) {
   shared_.reset(new std::byte[shape_.shared_bytes]);
   std::memset(shared_.get(), 0xff, shape_.shared_bytes);
@@ -51,6 +58,7 @@ Status Emulator::RunBlock(const std::function<void()>& thread) {
     threads_[i]->state = State::kReady;
     threads_[i]->copies.clear();
     threads_[i]->group = 0;
+    threads_[i]->num_waits = 0;
   }
   for (Warp& warp : warps_) warp.operation = nullptr, warp.arrived = 0;
   while (TakeTurns(Turns(shape_.threads))) {
@@ -62,6 +70,11 @@ Status Emulator::RunBlock(const std::function<void()>& thread) {
          (stuck.state == State::kAtBlockBarrier
               ? std::string("at a barrier of its block")
               : std::string("in ") + warps_[i / kWarpThreads].operation));
+  }
+  for (uint32_t i = 0; i < shape_.threads && is_kernel_ && error_.empty(); ++i) {
+    if (threads_[i]->num_waits == 1) continue;
+    Fail("thread " + std::to_string(i) + " has waited " + std::to_string(threads_[i]->num_waits) +
+         " times for the kernel before, not once");
   }
   return error_.empty() ? Status::Ok() : Status(StatusCode::kInternal, error_);
 }

@@ -38,6 +38,9 @@ class Emulator {
 
   // Runs `thread` once for each thread of the launch.
   Status Run(const LaunchShape& shape, const std::function<void()>& thread);
+  // The same for a kernel, each of whose threads must wait once for the kernel before: another
+  // number of waits is kInternal.
+  Status RunKernel(const LaunchShape& shape, const std::function<void()>& thread);
 
   // The functions below are for the code inside the threads (device_emulator.h).
 
@@ -50,6 +53,7 @@ class Emulator {
   std::byte* shared_memory(size_t bytes) const;
 
   void WaitForBlock();
+  void WaitForPreviousKernel() { ++threads_[current_]->num_waits; }
 
   // The most bytes that a lane passes to its warp in one operation.
   static constexpr size_t kMaxMessageBytes = 32;
@@ -75,7 +79,8 @@ class Emulator {
     Fiber fiber;
     State state = State::kDone;
     std::vector<PendingCopy> copies;
-    int64_t group = 0;  // the group that new copies belong to
+    int64_t group = 0;      // the group that new copies belong to
+    int32_t num_waits = 0;  // for the kernel before
   };
   struct Warp {
     const char* operation = nullptr;  // null: no lane is waiting
@@ -93,6 +98,7 @@ class Emulator {
 
   const TurnOrder order_;
   LaunchShape shape_;
+  bool is_kernel_ = false;
   Dim3 block_index_;
   std::unique_ptr<std::byte[]> shared_;
   std::vector<std::unique_ptr<Thread>> threads_;

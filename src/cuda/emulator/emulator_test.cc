@@ -124,6 +124,26 @@ TEST(Emulator, ThreadsThatNeverMeetAreAnError) {
   EXPECT_TRUE(emulator.Run({{2}, 64, 0}, [] { __syncthreads(); }).ok());
 }
 
+TEST(Emulator, EveryThreadOfAKernelWaitsOnceForTheKernelBefore) {
+  Emulator emulator;
+  const auto run = [&](const std::function<void()>& thread) {
+    return emulator.RunKernel({{2}, 64, 0}, thread);
+  };
+  EXPECT_TRUE(run([] { WaitForPreviousKernel(); }).ok());
+  EXPECT_EQ(run([] {
+              if (blockIdx.x == 1 && threadIdx.x == 40) return;
+              LetNextKernelStart();
+              WaitForPreviousKernel();
+            }).message(),
+            "block (1, 0, 0): thread 40 has waited 0 times for the kernel before, not once");
+  EXPECT_EQ(run([] {
+              WaitForPreviousKernel();
+              if (threadIdx.x == 2) WaitForPreviousKernel();
+            }).message(),
+            "block (0, 0, 0): thread 2 has waited 2 times for the kernel before, not once");
+  EXPECT_TRUE(emulator.Run({{2}, 64, 0}, [] {}).ok());
+}
+
 TEST(Emulator, SharedMemoryBeginsAsNaN) {
   struct Shared {
     float value;

@@ -6,6 +6,16 @@
 // functions below. Blocks have one dimension; shared memory is one struct of plain values, accessed
 // by SharedMemory<T>().
 //
+// A kernel may start while the kernel before it in the stream still runs (programmatic dependent
+// launch). So every thread of every kernel calls, at its begin and once,
+//
+//   LetNextKernelStart()     the next kernel may start: its blocks wait in WaitForPreviousKernel
+//   WaitForPreviousKernel()  the kernel before has ended, and its writes can be seen
+//
+// Before the wait a thread may only read memory that no kernel writes, such as weights, and writes
+// nothing. A thread that returns without the wait would let the next kernel run before the kernel
+// before this one has ended. The emulator fails kernels with such threads.
+//
 // Arithmetic is that of docs/numerics.md: no contraction (fmaf is explicit), denormals are flushed,
 // divisions and roots are rounded correctly. The flags of nvcc ensure this (cmake in the root).
 //
@@ -26,6 +36,17 @@ template <typename T>
 __device__ __forceinline__ T& SharedMemory() {
   extern __shared__ __align__(1024) unsigned char skein_shared_memory[];
   return *reinterpret_cast<T*>(skein_shared_memory);
+}
+
+__device__ __forceinline__ void LetNextKernelStart() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void WaitForPreviousKernel() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\n" ::: "memory");
+#endif
 }
 
 __device__ __forceinline__ void CopyAsync16(void* shared, const void* global, bool exists) {

@@ -83,6 +83,8 @@ __device__ __forceinline__ int SortExperts(int mine, int per_token, int lane) {
 // A warp for each token. `F`: the type of the logits.
 template <typename F>
 __global__ void ChooseExpertsKernel(ChooseExpertsArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t token =
       static_cast<int64_t>(blockIdx.x) * kExpertWarps + static_cast<int>(threadIdx.x) / 32;
@@ -114,6 +116,8 @@ __global__ void ChooseExpertsKernel(ChooseExpertsArgs a) {
 // A warp for each expert. `Slot`: the type of slots.
 template <typename Slot>
 __global__ void ListSlotsKernel(ListSlotsArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t expert =
       static_cast<int64_t>(blockIdx.x) * kExpertWarps + static_cast<int>(threadIdx.x) / 32;
@@ -144,6 +148,8 @@ __global__ void ListSlotsKernel(ListSlotsArgs a) {
 // Grid: kRowStep elements, tokens.
 template <typename X>
 __global__ void SumExpertsKernel(SumExpertsArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   const int64_t token = blockIdx.y;
   const int first = static_cast<int>(blockIdx.x) * kRowStep + 4 * static_cast<int>(threadIdx.x);
   const FoursOfRow<X> x(a.x + token * a.width, a.width);

@@ -113,6 +113,7 @@ struct HeadOfLane {
 // 16 lanes store each head of each token: the heads of q, of k and of v.
 template <typename T>
 __global__ void StoreHeadsKernel(StoreHeadsArgs a) {
+  LetNextKernelStart();
   const RowOfThread at(static_cast<int64_t>(a.num_tokens) * (a.num_heads + 2 * a.num_kv_heads));
   float(&shared)[kMaxHeadDim + kRowLanes] =
       SharedMemory<StoreHeadsShared>().heads[threadIdx.x / kRowLanes];
@@ -120,10 +121,11 @@ __global__ void StoreHeadsKernel(StoreHeadsArgs a) {
   const int end = at.exists ? a.head_dim : 0;
   const int half = head.is_v || a.cos == nullptr ? 0 : a.rotary_dim / 2;
   const bool norms = head.norm != nullptr;
+  float gain[kHeadElements], x[kHeadElements], cos[kHeadElements], sin[kHeadElements];
+  LoadOfHead(head.norm, at.lane, norms ? end : 0, gain);  // no kernel writes weights
+  WaitForPreviousKernel();
   const int position = a.positions[head.token];
   const int32_t block = a.blocks[head.token];
-  float gain[kHeadElements], x[kHeadElements], cos[kHeadElements], sin[kHeadElements];
-  LoadOfHead(head.norm, at.lane, norms ? end : 0, gain);
   LoadOfHead(head.x, at.lane, end, x);
   const float* all_cos = a.cos + static_cast<int64_t>(position) * half;
   const float* all_sin = a.sin + static_cast<int64_t>(position) * half;
@@ -177,6 +179,8 @@ __global__ void StoreHeadsKernel(StoreHeadsArgs a) {
 // Grid: copies, KV heads, layers.
 template <typename T>
 __global__ void CopySlotsKernel(CopySlotsArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   const SlotCopy copy = a.copies[blockIdx.x];
   KvPointers kv = a.kv;
   kv.pool += blockIdx.z * a.layer_bytes;

@@ -73,6 +73,8 @@ struct LargestOfWarps {
 // Grid: parts, rows. F: the type of the elements.
 template <typename F>
 __global__ void FindLargestKernel(FindLargestArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   constexpr int kInFlight = 4, kStep = 4 * kLargestThreads;
   auto& shared = SharedMemory<LargestOfWarps>();
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
@@ -114,6 +116,8 @@ __global__ void FindLargestKernel(FindLargestArgs a) {
 // Merges the parts of each row. A warp for each row.
 template <typename F>
 __global__ void MergeLargestKernel(FindLargestArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t row = int64_t{blockIdx.x} * (kRowThreads / 32) + threadIdx.x / 32;
   if (row >= a.num_rows) return;

@@ -164,6 +164,8 @@ __device__ __forceinline__ TableWord<T> LoadTableWord(const T* row, int word, in
 // Grid: tokens. kPanels: the table is a PackedWeight; otherwise it has plain rows.
 template <typename T, bool kPanels>
 __global__ void EmbedKernel(EmbedArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   constexpr int kElements = TableWord<T>::kElements, kWords = 4;  // words in flight
   const int64_t row = blockIdx.x, token = a.tokens[row];
   const T* table = static_cast<const T*>(a.table);
@@ -197,12 +199,14 @@ __global__ void EmbedKernel(EmbedArgs a) {
 // Grid: rows.
 template <typename T>
 __global__ void RmsNormKernel(RmsNormArgs a) {
+  LetNextKernelStart();
   const int64_t at = blockIdx.x;
   const bool norms = a.weight != nullptr;
   const FoursOfRow<const float> weight(a.weight, norms ? a.width : 0);
   const int thread = static_cast<int>(threadIdx.x);
   Four<float> gain[kFours];
-  weight.Load(4 * thread, gain);
+  weight.Load(4 * thread, gain);  // no kernel writes weights
+  WaitForPreviousKernel();
   const int64_t row = a.rows != nullptr ? a.rows[at] : at;
   const FoursOfRow<const float> x(a.x + row * a.ldx, a.width);
   const FoursOfRow<T> out(static_cast<T*>(a.out) + at * a.ldo, a.width);
@@ -228,6 +232,8 @@ __global__ void RmsNormKernel(RmsNormArgs a) {
 // Grid: rows. X: the type of the residual stream.
 template <typename X>
 __global__ void BranchKernel(BranchArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   const int64_t row = blockIdx.x;
   const bool norms = a.weight != nullptr;
   const FoursOfRow<const float> weight(a.weight, norms ? a.width : 0);
@@ -257,6 +263,8 @@ __global__ void BranchKernel(BranchArgs a) {
 // Grid: rows.
 template <typename T>
 __global__ void ActivateKernel(ActivateArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   const int64_t row = blockIdx.x;
   const FoursOfRow<const float> x(a.x + row * a.width, a.width);
   const FoursOfRow<T> out(static_cast<T*>(a.out) + row * a.ldo, a.width);
@@ -304,6 +312,8 @@ struct QuantizeShared {
 // Grid: rows.
 template <typename T>
 __global__ void QuantizeKernel(QuantizeArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   auto& shared = SharedMemory<QuantizeShared>();
   const int64_t row = blockIdx.x;
   const int thread = static_cast<int>(threadIdx.x);
