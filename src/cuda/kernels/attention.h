@@ -280,6 +280,8 @@ __device__ __forceinline__ void WriteRows(const AttentionArgs& a, const QueryRow
 // part computes the weights of the keys again.
 template <typename T, int kTiles>
 __global__ void __launch_bounds__(kAttentionThreads, 1) AttentionKernel(AttentionArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   const Lane lane;
   const int parts = (a.head_dim_padded + 8 * kTiles - 1) / (8 * kTiles);
   const int part = static_cast<int>(blockIdx.z) % parts;
@@ -315,6 +317,8 @@ __global__ void __launch_bounds__(kAttentionThreads, 1) AttentionKernel(Attentio
 // head.
 template <typename T>
 __global__ void MergeSegmentsKernel(AttentionArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   const RowOfThread at(static_cast<int64_t>(a.num_tiles) * a.num_kv_heads * kAttentionRows);
   if (!at.exists) return;
   const int row = static_cast<int>(at.row % kAttentionRows);

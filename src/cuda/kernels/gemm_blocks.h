@@ -28,6 +28,8 @@ inline constexpr int kManyBlockTiles = kOutput == GemmOutput::kGated ? 2 : 4;
 // Rounds each block of 32 elements to int8 with a scale of its own. 16 lanes for each block.
 template <typename T>
 __global__ void QuantizeBlocksKernel(QuantizeArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   const int blocks = a.width / kBlockTerms;
   const RowOfThread at(static_cast<int64_t>(a.num_rows) * blocks);
   const int64_t row = at.exists ? at.row / blocks : 0, block = at.exists ? at.row % blocks : 0;
@@ -236,6 +238,8 @@ __device__ __forceinline__ void AddBlock(const BlockRowsOfWarp& rows,
 // Grid: panels of the output, 16 kTiles rows. A block is one warp.
 template <int kTiles, GemmOutput kOutput, typename Out>
 __global__ void __launch_bounds__(32, 1) BlocksGemmKernel(GemmArgs args) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   constexpr bool kGated = kOutput == GemmOutput::kGated;
   const Lane lane;
   const BlockRows<false> rows(args);
@@ -272,6 +276,8 @@ __global__ void __launch_bounds__(32, 1) BlocksGemmKernel(GemmArgs args) {
 // Grid: tokens. The table's rows are those of a PackedWeight of blocks. X: of the residual stream.
 template <typename X>
 __global__ void EmbedBlocksKernel(EmbedArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
   const int64_t row = blockIdx.x;
   const int token = a.tokens[row], column = token % kPanelColumns;
   const PanelPlace panel = a.places[token / kPanelColumns];
