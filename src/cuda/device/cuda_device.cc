@@ -51,6 +51,8 @@ class CudaDevice final : public Device {
       const void* kernel = DeviceKernel(static_cast<KernelId>(id));
       cudaFuncAttributes attributes = {};
       Check("cudaFuncGetAttributes", cudaFuncGetAttributes(&attributes, kernel));
+      // Kernels compiled for older architectures, by the driver too, do not wait for each other.
+      kernels_overlap_ = kernels_overlap_ && attributes.ptxVersion >= kFirstPtxThatWaits;
       Check("cudaFuncSetAttribute",
             cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  max_shared - static_cast<int32_t>(attributes.sharedSizeBytes)));
@@ -109,9 +111,17 @@ class CudaDevice final : public Device {
     if (!status_.ok()) return;
     void* args[] = {const_cast<std::byte*>(launch.args.data())};
     const Dim3& grid = launch.shape.grid;
-    Check("cudaLaunchKernel",
-          cudaLaunchKernel(DeviceKernel(launch.kernel), dim3(grid.x, grid.y, grid.z),
-                           dim3(launch.shape.threads), args, launch.shape.shared_bytes, stream_));
+    cudaLaunchAttribute overlap = {};
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(grid.x, grid.y, grid.z);
+    config.blockDim = dim3(launch.shape.threads);
+    config.dynamicSmemBytes = launch.shape.shared_bytes;
+    config.stream = stream_;
+    config.attrs = &overlap;
+    config.numAttrs = kernels_overlap_ ? 1 : 0;
+    Check("cudaLaunchKernelExC", cudaLaunchKernelExC(&config, DeviceKernel(launch.kernel), args));
   }
 
   Result<int32_t> MakeGraph(std::span<const Launch> launches) override {
@@ -161,6 +171,7 @@ class CudaDevice final : public Device {
   }
 
  private:
+  static constexpr int kFirstPtxThatWaits = 90;  // WaitForPreviousKernel (dialect.h)
   struct Event {
     int64_t mark = 0;
     cudaEvent_t event = nullptr;
@@ -173,6 +184,7 @@ class CudaDevice final : public Device {
   std::string name_;
   int64_t shared_bytes_ = 0;
   cudaStream_t stream_ = nullptr;
+  bool kernels_overlap_ = true;  // a kernel may start while the one before it runs
   std::map<int32_t, cudaGraphExec_t> graphs_;
   int32_t last_graph_ = 0;
   std::deque<Event> events_;

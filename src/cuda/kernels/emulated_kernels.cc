@@ -8,7 +8,8 @@ Status RunEmulated(const Launch& launch, Emulator& emulator) {
   static const KernelTable table = MakeKernelTable();
   const KernelFunction& function = table[static_cast<int>(launch.kernel)];
   SKEIN_CHECK(function.run != nullptr);
-  return emulator.Run(launch.shape, [&] { function.run(function.address, launch.args.data()); });
+  return emulator.RunKernel(launch.shape,
+                            [&] { function.run(function.address, launch.args.data()); });
 }
 
 }  // namespace skein::cuda
