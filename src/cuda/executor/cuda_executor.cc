@@ -21,6 +21,8 @@ struct CudaExecutor::State {
   bool outputs_coming = false;  // outputs are being copied to the host
   int32_t first_logit_row = 0;  // of the current chunk
   std::deque<int64_t> marks;    // marks after operators that may not have finished
+  int32_t operators_per_mark = 1;
+  int32_t num_unmarked = 0;  // operators behind the last mark
 };
 
 class CudaExecutor::CudaTask final : public Task {
@@ -83,6 +85,7 @@ std::unique_ptr<Task> CudaExecutor::Begin(const StepPlan& plan) {
   batch.Clear();
   state.outputs.Begin(plan);
   ForEachRow(plan, [&](const PlanRow& row) { state.outputs.AddRow(row, row.block_table, &batch); });
+  state.operators_per_mark = OperatorsPerMark(context_.model.weights->config, batch, ahead_us_);
   Lose(state.pass->Begin(CopiesOf(plan), state.outputs.largest_alone()));
   return task;
 }
@@ -130,8 +133,10 @@ Status CudaExecutor::Run(State& state, const std::atomic<bool>& preempt, bool* s
       break;
     }
     state.outputs_coming = status == PassStatus::kOutputs;
+    if (++state.num_unmarked < state.operators_per_mark) continue;
+    state.num_unmarked = 0;
     state.marks.push_back(device.Mark());
-    if (std::ssize(state.marks) < kOperatorsAhead) continue;
+    if (std::ssize(state.marks) < kMarksAhead) continue;
     SKEIN_RETURN_IF_ERROR(device.Wait(state.marks.front()));
     state.marks.pop_front();
   }
@@ -140,10 +145,10 @@ Status CudaExecutor::Run(State& state, const std::atomic<bool>& preempt, bool* s
 }
 
 Status CudaExecutor::WaitForOperators(State& state) {
-  if (state.marks.empty()) return Status::Ok();
-  const int64_t last = state.marks.back();
+  if (state.marks.empty() && state.num_unmarked == 0) return Status::Ok();
   state.marks.clear();
-  return context_.device->Wait(last);
+  state.num_unmarked = 0;
+  return context_.device->WaitForAll();
 }
 
 // Computes the draws and reads of the logits that are on the host. Returns whether all are done.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/executor/cuda_pass.h"
+#include "cuda/executor/run_ahead.h"
 #include "engine/executor.h"
 #include "runtime/memory_plan.h"
 #include "runtime/sampler.h"
@@ -18,15 +19,12 @@ namespace skein::cuda {
 //   copy inputs to the device -> operators -> copy rows of logits, or other outputs, to the host
 //   -> draws and reads -> next rows ... -> results
 //
-// At most kOperatorsAhead operators are given to the device before it has finished them. So a task
-// stops within this number of operators after the signal, and the device never waits for the host.
-// A stopped task keeps its activations on the device. All memory is allocated at the start. If the
-// device is lost, every result of its steps is a number that is not finite: requests fail, and the
-// process goes on.
+// The device gets operators before it has finished earlier ones, but few of them (run_ahead.h). So
+// a task stops soon after the signal, and the device never waits for the host. A stopped task keeps
+// its activations on the device. All memory is allocated at the start. If the device is lost, every
+// result of its steps is a number that is not finite: requests fail, and the process goes on.
 class CudaExecutor final : public Executor {
  public:
-  static constexpr int32_t kOperatorsAhead = 3;
-
   // Allocates the activations of `states`. The objects in `context` are borrowed. Fails as
   // Device::Allocate does.
   static Result<std::unique_ptr<CudaExecutor>> Make(const CudaContext& context,
@@ -40,6 +38,8 @@ class CudaExecutor final : public Executor {
 
   // Sets where tasks stop. On a device, an operator is one ticket.
   void set_granularity(Granularity granularity) { granularity_ = granularity; }
+  // Sets the work that the device has ahead of it, for tasks that begin later.
+  void set_ahead_us(int64_t ahead_us) { ahead_us_ = ahead_us; }
 
   int64_t activation_bytes() const { return activation_bytes_; }
   // The error that lost the device.
@@ -66,6 +66,7 @@ class CudaExecutor final : public Executor {
   const CudaContext context_;
   Sampler sampler_;
   Granularity granularity_ = Granularity::kOpTile;
+  int64_t ahead_us_ = kAheadUs;
   StatePool states_;
   StatePool decode_states_;  // for steps of decodes alone, if these run beside other steps
   int64_t activation_bytes_ = 0;

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/cpu_executor.h"
@@ -394,8 +396,14 @@ TEST_F(CudaExecutorTest, BlocksGoToTheProcessorAndBack) {
 }
 
 // The signal comes at each launch in turn. The task must stop within the operators that were given
-// to the device, and go on unchanged after another task has run.
-TEST_F(CudaExecutorTest, ATaskStopsWithinAFewOperatorsOfTheSignal) {
+// to the device, and go on unchanged after another task has run. The device has at most kMarksAhead
+// times OperatorsPerMark operators ahead of it.
+class CudaExecutorAhead : public CudaExecutorTest,
+                          public ::testing::WithParamInterface<std::pair<int64_t, int32_t>> {};
+
+TEST_P(CudaExecutorAhead, ATaskStopsWithinAFewOperatorsOfTheSignal) {
+  const auto [ahead_us, operators_per_mark] = GetParam();
+  both_.cuda.executor().set_ahead_us(ahead_us);
   constexpr int64_t kLaunchesOfAnOperator = 2;
   Sequence sequence = NewSequence(20, 0), other = NewSequence(5, 10);
   const StepPlan plan = OneShotPlan{{sequence.Whole()}};
@@ -403,20 +411,19 @@ TEST_F(CudaExecutorTest, ATaskStopsWithinAFewOperatorsOfTheSignal) {
   const StepResults expected = RunOnDevice(plan), other_expected = RunOnDevice(other_plan);
   FakeDevice& fake = both_.device.fake();
   std::atomic<bool> preempt{false};
-  int64_t launches_left = 0, ahead_at_signal = 0;
+  int64_t launches_left = 0, most_ahead = 0;
   both_.device.set_before_launch([&] {
     const int64_t ahead = fake.num_launches() - fake.num_launches_done();
-    EXPECT_LE(ahead, CudaExecutor::kOperatorsAhead * kLaunchesOfAnOperator);
-    if (launches_left-- == 0) {
-      preempt = true;
-      ahead_at_signal = ahead;
-    }
+    EXPECT_LE(ahead, kMarksAhead * operators_per_mark * kLaunchesOfAnOperator);
+    most_ahead = std::max(most_ahead, ahead);
+    if (launches_left-- == 0) preempt = true;
   });
   const int64_t before = fake.num_launches();
   launches_left = -1;
   RunOnDevice(plan);
   const int64_t num_launches = fake.num_launches() - before;
   ASSERT_GT(num_launches, 18);
+  EXPECT_GE(most_ahead, kMarksAhead * operators_per_mark - 1);
   for (int64_t k = 0; k < num_launches; ++k) {
     preempt = false;
     const int64_t first = fake.num_launches();
@@ -436,6 +443,9 @@ TEST_F(CudaExecutorTest, ATaskStopsWithinAFewOperatorsOfTheSignal) {
     ExpectSame(both_.cuda.executor().Results(*task), expected);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Marks, CudaExecutorAhead,
+                         ::testing::Values(std::pair{0, 1}, std::pair{30, 2}, std::pair{50, 4}));
 
 TEST_F(CudaExecutorTest, TasksStopWhereTheGranularitySays) {
   Sequence sequence = NewSequence(20, 0);
