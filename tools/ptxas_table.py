@@ -24,7 +24,8 @@ PAGE = ROOT / "docs/results/gpu.md"
 LIMITS = {"sm_80": (65536, 164 << 10, 2048, 32), "sm_89": (65536, 100 << 10, 1536, 24),
           "sm_90a": (65536, 228 << 10, 2048, 32)}
 THREADS = 128  # of a block, but for products and these kernels: threads, bytes of shared memory
-BLOCKS = {"BlocksGemmKernel": (32, 0), "FindLargestKernel": (512, 192)}
+BLOCKS = {"BlocksGemmKernel": (32, 0), "FindLargestKernel": (256, 96), "RmsNormKernel": (128, 16400),
+          "BranchKernel": (128, 16400), "QuantizeKernel": (128, 16), "StoreHeadsKernel": (128, 8704)}
 UNIT = 8       # registers of a thread are given out in such units
 
 
