@@ -164,6 +164,7 @@ class CudaDevice final : public Device {
       const Event event = events_.front();
       events_.pop_front();
       if (event.event == nullptr) continue;
+      // The driver spins here while the machine has more processors than GPU contexts.
       if (status_.ok()) Check("cudaEventSynchronize", cudaEventSynchronize(event.event));
       free_events_.push_back(event.event);
     }

@@ -12,7 +12,8 @@
 //   LetNextKernelStart()     the next kernel may start: its blocks wait in WaitForPreviousKernel
 //   WaitForPreviousKernel()  the kernel before has ended, and its writes can be seen
 //
-// Before the wait a thread may only read memory that no kernel writes, such as weights, and writes
+// Before the wait a thread may only read memory that no kernel writes: weights, angles of the rope,
+// and the integers of the pass, which the host copies before the pass's first kernel. It writes
 // nothing. A thread that returns without the wait would let the next kernel run before the kernel
 // before this one has ended. The emulator fails kernels with such threads.
 //

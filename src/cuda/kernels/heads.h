@@ -122,15 +122,16 @@ __global__ void StoreHeadsKernel(StoreHeadsArgs a) {
   const int half = head.is_v || a.cos == nullptr ? 0 : a.rotary_dim / 2;
   const bool norms = head.norm != nullptr;
   float gain[kHeadElements], x[kHeadElements], cos[kHeadElements], sin[kHeadElements];
-  LoadOfHead(head.norm, at.lane, norms ? end : 0, gain);  // no kernel writes weights
-  WaitForPreviousKernel();
+  // All but x is there before the pass's first kernel.
   const int position = a.positions[head.token];
   const int32_t block = a.blocks[head.token];
-  LoadOfHead(head.x, at.lane, end, x);
   const float* all_cos = a.cos + static_cast<int64_t>(position) * half;
   const float* all_sin = a.sin + static_cast<int64_t>(position) * half;
+  LoadOfHead(head.norm, at.lane, norms ? end : 0, gain);
   LoadAngles(all_cos, at.lane, half, cos);
   LoadAngles(all_sin, at.lane, half, sin);
+  WaitForPreviousKernel();
+  LoadOfHead(head.x, at.lane, end, x);
   float sum = 0.0f;
 #pragma unroll
   for (int k = 0; k < kHeadElements; ++k) {
@@ -179,6 +180,7 @@ __global__ void StoreHeadsKernel(StoreHeadsArgs a) {
 // Grid: copies, KV heads, layers.
 template <typename T>
 __global__ void CopySlotsKernel(CopySlotsArgs a) {
+  constexpr int kCopies = 4;  // in flight
   LetNextKernelStart();
   WaitForPreviousKernel();
   const SlotCopy copy = a.copies[blockIdx.x];
@@ -188,11 +190,24 @@ __global__ void CopySlotsKernel(CopySlotsArgs a) {
   const T* from = reinterpret_cast<const T*>(HeadOfBlock(kv, copy.from, head));
   T* to = reinterpret_cast<T*>(HeadOfBlock(kv, copy.to, head));
   const int v = kKvBlockTokens * padded;  // offset of V
-  for (int i = static_cast<int>(threadIdx.x); i < copy.slots * padded; i += kRowThreads) {
-    const int64_t in_k = IndexInK<T>(i / padded, i % padded, padded);
-    const int64_t in_v = v + IndexInV<T>(i / padded, i % padded);
-    to[in_k] = from[in_k];
-    to[in_v] = from[in_v];
+  const int count = copy.slots * padded;
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kCopies * kRowThreads) {
+    T keys[kCopies] = {}, values[kCopies] = {};
+#pragma unroll
+    for (int k = 0; k < kCopies; ++k) {
+      const int at = i + k * kRowThreads, slot = at / padded, d = at % padded;
+      if (at >= count) continue;
+      keys[k] = from[IndexInK<T>(slot, d, padded)];
+      values[k] = from[v + IndexInV<T>(slot, d)];
+    }
+#pragma unroll
+    for (int k = 0; k < kCopies; ++k) {
+      const int at = i + k * kRowThreads, slot = at / padded, d = at % padded;
+      if (at >= count) continue;
+      to[IndexInK<T>(slot, d, padded)] = keys[k];
+      to[v + IndexInV<T>(slot, d)] = values[k];
+    }
   }
 }
 

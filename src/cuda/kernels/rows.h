@@ -40,7 +40,7 @@ inline constexpr int kFours = 2;
 inline constexpr int kRowStep = 4 * kRowThreads;
 inline constexpr int kRowSteps = kFours * kRowStep;
 
-// Four adjacent elements. Where a row's address and width allow, they move at once.
+// Four adjacent elements, which move at once if a row's address and width allow it.
 template <typename T>
 struct alignas(4 * sizeof(T)) Four {
   T of[4];
@@ -205,9 +205,9 @@ __global__ void RmsNormKernel(RmsNormArgs a) {
   const FoursOfRow<const float> weight(a.weight, norms ? a.width : 0);
   const int thread = static_cast<int>(threadIdx.x);
   Four<float> gain[kFours];
-  weight.Load(4 * thread, gain);  // no kernel writes weights
-  WaitForPreviousKernel();
+  weight.Load(4 * thread, gain);
   const int64_t row = a.rows != nullptr ? a.rows[at] : at;
+  WaitForPreviousKernel();  // all but x is there before the pass's first kernel
   const FoursOfRow<const float> x(a.x + row * a.ldx, a.width);
   const FoursOfRow<T> out(static_cast<T*>(a.out) + at * a.ldo, a.width);
   const float scale = norms ? ScaleOfRow(x, a.eps, SharedMemory<RowShared>()) : 1.0f;
