@@ -1,5 +1,6 @@
 #include "cuda/device/fake_device.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -104,12 +105,30 @@ void FakeDevice::RunNext() {
   }
   if (num_launches_done_ == options_.launches_until_lost) {
     status_ = Status(StatusCode::kUnavailable, "the device is lost");
+    if (begun_) emulators_[turn_].DropKernel();
+    begun_ = false;
     return;
   }
   ++num_launches_done_;
-  const Status status = RunEmulated(std::get<Launch>(command), emulator_);
+  const Status status = RunLaunch(std::get<Launch>(command));
   if (!status.ok())
     status_ = Status(StatusCode::kUnavailable, "a kernel failed: " + status.message());
+}
+
+Status FakeDevice::RunLaunch(const Launch& launch) {
+  Emulator& emulator = emulators_[turn_];
+  if (!begun_) BeginEmulated(launch, emulator);
+  turn_ = 1 - turn_;
+  const auto next = std::ranges::find_if(
+      commands_, [](const Command& command) { return !std::holds_alternative<int64_t>(command); });
+  begun_ = next != commands_.end() && std::holds_alternative<Launch>(*next);
+  if (begun_) BeginEmulated(std::get<Launch>(*next), emulators_[turn_]);
+  Status status = emulator.FinishKernel();
+  if (!status.ok() && begun_) {
+    emulators_[turn_].DropKernel();
+    begun_ = false;
+  }
+  return status;
 }
 
 }  // namespace skein::cuda

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -18,7 +19,9 @@ namespace skein::cuda {
 
 // A device in the host's memory, whose kernels run on the Emulator. Each command runs as late as
 // possible: when a Wait needs it. So a caller that reads results too early, or reuses memory too
-// early, gets wrong results. Slow: for tests, and for serving tiny models without a GPU.
+// early, gets wrong results. But one block of each launch begins before the launch ahead of it has
+// run, and stops where it waits for that: so does a kernel that reads its results too early. Slow:
+// for tests, and for serving tiny models without a GPU.
 class FakeDevice final : public Device {
  public:
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
@@ -32,7 +35,8 @@ class FakeDevice final : public Device {
   };
 
   FakeDevice() : FakeDevice(Options{}) {}
-  explicit FakeDevice(const Options& options) : options_(options), emulator_(options.order) {}
+  explicit FakeDevice(const Options& options)
+      : options_(options), emulators_{Emulator(options.order), Emulator(options.order)} {}
   ~FakeDevice() override;
 
   const std::string& name() const override { return name_; }
@@ -69,10 +73,13 @@ class FakeDevice final : public Device {
   using Command = std::variant<Copy, Launch, int64_t>;  // int64_t: a mark
 
   void RunNext();
+  Status RunLaunch(const Launch& launch);
 
   const Options options_;
   const std::string name_ = "emulated";
-  Emulator emulator_;
+  std::array<Emulator, 2> emulators_;  // of the launch that runs, and of the next one
+  int turn_ = 0;                       // the emulator of the next launch
+  bool begun_ = false;                 // whether the next launch has begun
   std::deque<Command> commands_;
   std::map<void*, size_t> allocated_;  // memory of the device
   int64_t bytes_in_use_ = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "base/check.h"
 #include "base/fp_mode.h"
@@ -21,35 +22,67 @@ Emulator& Emulator::Current() {
 }
 
 Status Emulator::Run(const LaunchShape& shape, const std::function<void()>& thread) {
+  Prepare(shape);
+  return RunBlocks(thread, false);
+}
+
+void Emulator::BeginKernel(const LaunchShape& shape, std::function<void()> thread) {
+  SKEIN_CHECK(!is_kernel_);
+  Prepare(shape);
+  kernel_ = std::move(thread);
+  is_kernel_ = at_begin_ = true;
+  const ScopedFpMode fp_mode;  // a fiber begins in the mode of the thread that creates it
+  current_emulator = this;
+  StartBlock(blocks_[0], kernel_);
+  while (TakeTurns(Turns(shape_.threads))) {
+  }
+  current_emulator = nullptr;
+  at_begin_ = false;
+}
+
+Status Emulator::FinishKernel() {
+  SKEIN_CHECK(is_kernel_ && current_emulator == nullptr);
+  for (uint32_t i = 0; i < shape_.threads; ++i) {
+    if (threads_[i]->state == State::kAtPreviousKernel) threads_[i]->state = State::kReady;
+  }
+  const Status status = RunBlocks(kernel_, true);
+  is_kernel_ = false;
+  return status;
+}
+
+void Emulator::DropKernel() {
+  SKEIN_CHECK(is_kernel_);
+  threads_.clear();  // unwinds threads that wait
+  is_kernel_ = false;
+}
+
+void Emulator::Prepare(const LaunchShape& shape) {
   SKEIN_CHECK(shape.threads >= kWarpThreads && shape.threads <= kMaxBlockThreads);
   SKEIN_CHECK(shape.threads % kWarpThreads == 0 && current_emulator == nullptr);
-  const ScopedFpMode fp_mode;  // a fiber begins in the mode of the thread that creates it
   shape_ = shape;
   error_.clear();
   while (threads_.size() < shape.threads) threads_.push_back(std::make_unique<Thread>());
   warps_.resize(threads_.size() / kWarpThreads);
   for (Warp& warp : warps_) warp.messages.resize(2 * kWarpThreads * kMaxMessageBytes);
-  const Dim3 grid = shape.grid;
+  blocks_ = Turns(size_t{shape.grid.x} * shape.grid.y * shape.grid.z);
+}
+
+Status Emulator::RunBlocks(const std::function<void()>& thread, bool begun) {
+  const ScopedFpMode fp_mode;  // a fiber begins in the mode of the thread that creates it
   current_emulator = this;
   Status status = Status::Ok();
-  for (const uint32_t block : Turns(size_t{grid.x} * grid.y * grid.z)) {
-    block_index_ = {block % grid.x, block / grid.x % grid.y, block / grid.x / grid.y};
-    status = RunBlock(thread);
-    if (!status.ok()) break;
+  for (size_t i = 0; i < blocks_.size() && status.ok(); ++i) {
+    if (i > 0 || !begun) StartBlock(blocks_[i], thread);
+    status = FinishBlock();
   }
   if (!status.ok()) threads_.clear();  // unwinds threads that wait
   current_emulator = nullptr;
   return status;
 }
 
-Status Emulator::RunKernel(const LaunchShape& shape, const std::function<void()>& thread) {
-  is_kernel_ = true;
-  const Status status = Run(shape, thread);
-  is_kernel_ = false;
-  return status;
-}
-
-Status Emulator::RunBlock(const std::function<void()>& thread) {
+void Emulator::StartBlock(uint32_t block, const std::function<void()>& thread) {
+  const Dim3 grid = shape_.grid;
+  block_index_ = {block % grid.x, block / grid.x % grid.y, block / grid.x / grid.y};
   shared_.reset(new std::byte[shape_.shared_bytes]);
   std::memset(shared_.get(), 0xff, shape_.shared_bytes);
   at_block_barrier_ = 0;
@@ -61,20 +94,23 @@ Status Emulator::RunBlock(const std::function<void()>& thread) {
     threads_[i]->num_waits = 0;
   }
   for (Warp& warp : warps_) warp.operation = nullptr, warp.arrived = 0;
-  while (TakeTurns(Turns(shape_.threads))) {
+}
+
+Status Emulator::FinishBlock() {
+  while (error_.empty() && TakeTurns(Turns(shape_.threads))) {
   }
   for (uint32_t i = 0; i < shape_.threads && error_.empty(); ++i) {
-    const Thread& stuck = *threads_[i];
-    if (stuck.state == State::kDone) continue;
-    Fail("thread " + std::to_string(i) + " waits forever " +
-         (stuck.state == State::kAtBlockBarrier
-              ? std::string("at a barrier of its block")
-              : std::string("in ") + warps_[i / kWarpThreads].operation));
-  }
-  for (uint32_t i = 0; i < shape_.threads && is_kernel_ && error_.empty(); ++i) {
-    if (threads_[i]->num_waits == 1) continue;
-    Fail("thread " + std::to_string(i) + " has waited " + std::to_string(threads_[i]->num_waits) +
-         " times for the kernel before, not once");
+    const Thread& thread = *threads_[i];
+    const std::string name = "thread " + std::to_string(i);
+    if (thread.state != State::kDone) {
+      Fail(name + " waits forever " +
+           (thread.state == State::kAtBlockBarrier
+                ? std::string("at a barrier of its block")
+                : std::string("in ") + warps_[i / kWarpThreads].operation));
+    } else if (is_kernel_ && thread.num_waits != 1) {
+      Fail(name + " has waited " + std::to_string(thread.num_waits) +
+           " times for the kernel before, not once");
+    }
   }
   return error_.empty() ? Status::Ok() : Status(StatusCode::kInternal, error_);
 }
@@ -124,6 +160,11 @@ void Emulator::WaitForBlock() {
   if (++at_block_barrier_ < shape_.threads) return Pause(State::kAtBlockBarrier);
   at_block_barrier_ = 0;
   for (uint32_t i = 0; i < shape_.threads; ++i) threads_[i]->state = State::kReady;
+}
+
+void Emulator::WaitForPreviousKernel() {
+  ++threads_[current_]->num_waits;
+  if (at_begin_) Pause(State::kAtPreviousKernel);
 }
 
 const std::byte* Emulator::MeetWarp(const char* operation, const void* message, size_t bytes) {

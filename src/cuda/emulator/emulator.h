@@ -38,9 +38,14 @@ class Emulator {
 
   // Runs `thread` once for each thread of the launch.
   Status Run(const LaunchShape& shape, const std::function<void()>& thread);
-  // The same for a kernel, each of whose threads must wait once for the kernel before: another
-  // number of waits is kInternal.
-  Status RunKernel(const LaunchShape& shape, const std::function<void()>& thread);
+
+  // The same for a kernel, in two steps. The first runs the threads of one block until they wait
+  // for the kernel before. The caller may run that kernel between the steps: then a thread that
+  // reads its results before the wait gets old ones. Each thread must wait once; another number of
+  // waits is an error of the kernel. REQUIRES: Finish or Drop follows each Begin.
+  void BeginKernel(const LaunchShape& shape, std::function<void()> thread);
+  Status FinishKernel();
+  void DropKernel();
 
   // The functions below are for the code inside the threads (device_emulator.h).
 
@@ -53,7 +58,7 @@ class Emulator {
   std::byte* shared_memory(size_t bytes) const;
 
   void WaitForBlock();
-  void WaitForPreviousKernel() { ++threads_[current_]->num_waits; }
+  void WaitForPreviousKernel();
 
   // The most bytes that a lane passes to its warp in one operation.
   static constexpr size_t kMaxMessageBytes = 32;
@@ -69,7 +74,7 @@ class Emulator {
   void WaitForCopies(int pending_groups);
 
  private:
-  enum class State : uint8_t { kReady, kAtBlockBarrier, kAtWarpBarrier, kDone };
+  enum class State : uint8_t { kReady, kAtBlockBarrier, kAtWarpBarrier, kAtPreviousKernel, kDone };
   struct PendingCopy {
     void* to = nullptr;
     const void* from = nullptr;
@@ -89,7 +94,11 @@ class Emulator {
     std::vector<std::byte> messages;  // [2 meetings, 32 lanes, kMaxMessageBytes]
   };
 
-  Status RunBlock(const std::function<void()>& thread);
+  void Prepare(const LaunchShape& shape);
+  // Runs the blocks, the first of which has begun if `begun`.
+  Status RunBlocks(const std::function<void()>& thread, bool begun);
+  void StartBlock(uint32_t block, const std::function<void()>& thread);
+  Status FinishBlock();
   // Lets threads take their turns. Returns whether any of them could run.
   bool TakeTurns(const std::vector<uint32_t>& turns);
   std::vector<uint32_t> Turns(size_t count);
@@ -98,7 +107,10 @@ class Emulator {
 
   const TurnOrder order_;
   LaunchShape shape_;
+  std::vector<uint32_t> blocks_;  // in the order of their turns
+  std::function<void()> kernel_;  // the function of a kernel that has begun
   bool is_kernel_ = false;
+  bool at_begin_ = false;  // threads stop where they wait for the kernel before
   Dim3 block_index_;
   std::unique_ptr<std::byte[]> shared_;
   std::vector<std::unique_ptr<Thread>> threads_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <string>
 #include <vector>
@@ -127,7 +128,8 @@ TEST(Emulator, ThreadsThatNeverMeetAreAnError) {
 TEST(Emulator, EveryThreadOfAKernelWaitsOnceForTheKernelBefore) {
   Emulator emulator;
   const auto run = [&](const std::function<void()>& thread) {
-    return emulator.RunKernel({{2}, 64, 0}, thread);
+    emulator.BeginKernel({{2}, 64, 0}, thread);
+    return emulator.FinishKernel();
   };
   EXPECT_TRUE(run([] { WaitForPreviousKernel(); }).ok());
   EXPECT_EQ(run([] {
@@ -141,7 +143,50 @@ TEST(Emulator, EveryThreadOfAKernelWaitsOnceForTheKernelBefore) {
               if (threadIdx.x == 2) WaitForPreviousKernel();
             }).message(),
             "block (0, 0, 0): thread 2 has waited 2 times for the kernel before, not once");
+  EXPECT_EQ(run([] {
+              if (threadIdx.x < 5) __syncthreads();
+              WaitForPreviousKernel();
+            }).message(),
+            "block (0, 0, 0): thread 0 waits forever at a barrier of its block");
   EXPECT_TRUE(emulator.Run({{2}, 64, 0}, [] {}).ok());
+}
+
+// A block begins before the kernel ahead of it has run.
+TEST(Emulator, AReadBeforeTheWaitSeesOldValues) {
+  for (const TurnOrder& order : TurnOrders()) {
+    Emulator first(order), second(order);
+    float memory = 1;
+    std::vector<float> before(128), after(128);
+    second.BeginKernel({{2}, 64, 0}, [&] {
+      const int i = static_cast<int>(blockIdx.x * 64 + threadIdx.x);
+      before[i] = memory;
+      __syncthreads();
+      WaitForPreviousKernel();
+      after[i] = memory;
+    });
+    first.BeginKernel({{}, 32, 0}, [&] {
+      WaitForPreviousKernel();
+      memory = 2;
+    });
+    ASSERT_TRUE(first.FinishKernel().ok());
+    ASSERT_TRUE(second.FinishKernel().ok());
+    EXPECT_EQ(after, std::vector<float>(128, 2));
+    EXPECT_EQ(std::ranges::count(before, 1), 64);
+  }
+}
+
+TEST(Emulator, AKernelThatHasBegunCanBeDropped) {
+  Emulator emulator;
+  int num_runs = 0;
+  for (int i = 0; i < 2; ++i) {
+    emulator.BeginKernel({{2}, 64, 0}, [&] {
+      WaitForPreviousKernel();
+      ++num_runs;
+    });
+    if (i == 0) emulator.DropKernel();
+  }
+  EXPECT_TRUE(emulator.FinishKernel().ok());
+  EXPECT_EQ(num_runs, 128);
 }
 
 TEST(Emulator, SharedMemoryBeginsAsNaN) {

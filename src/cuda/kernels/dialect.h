@@ -15,7 +15,9 @@
 // Before the wait a thread may only read memory that no kernel writes: weights, angles of the rope,
 // and the integers of the pass, which the host copies before the pass's first kernel. It writes
 // nothing. A thread that returns without the wait would let the next kernel run before the kernel
-// before this one has ended. The emulator fails kernels with such threads.
+// before this one has ended. The emulator fails kernels with such threads. The fake device begins a
+// block of each kernel before the kernel ahead of it has run, so that a read before the wait sees
+// old values.
 //
 // Arithmetic is that of docs/numerics.md: no contraction (fmaf is explicit), denormals are flushed,
 // divisions and roots are rounded correctly. The flags of nvcc ensure this (cmake in the root).

@@ -4,12 +4,17 @@
 
 namespace skein::cuda {
 
-Status RunEmulated(const Launch& launch, Emulator& emulator) {
+void BeginEmulated(const Launch& launch, Emulator& emulator) {
   static const KernelTable table = MakeKernelTable();
   const KernelFunction& function = table[static_cast<int>(launch.kernel)];
   SKEIN_CHECK(function.run != nullptr);
-  return emulator.RunKernel(launch.shape,
-                            [&] { function.run(function.address, launch.args.data()); });
+  emulator.BeginKernel(launch.shape,
+                       [&function, launch] { function.run(function.address, launch.args.data()); });
+}
+
+Status RunEmulated(const Launch& launch, Emulator& emulator) {
+  BeginEmulated(launch, emulator);
+  return emulator.FinishKernel();
 }
 
 }  // namespace skein::cuda
