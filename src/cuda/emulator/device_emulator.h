@@ -45,9 +45,6 @@ T __shfl_xor_sync(uint32_t mask, T value, int bits) {
   return value;
 }
 
-// A launch begins when the one before it has ended.
-inline void WaitForPreviousKernel() {}
-inline void LetNextKernelStart() {}
 // A bit for each lane: whether its `predicate` holds.
 inline uint32_t __ballot_sync(uint32_t mask, bool predicate) {
   SKEIN_CHECK(mask == 0xffffffffu);

@@ -22,9 +22,6 @@
 // Arithmetic is that of docs/numerics.md: no contraction (fmaf is explicit), denormals are flushed,
 // divisions and roots are rounded correctly. The flags of nvcc ensure this (cmake in the root).
 //
-// A kernel may start while the kernel before it still runs (programmatic dependent launch). It
-// calls WaitForPreviousKernel before it reads what a kernel wrote, and before its first write.
-//
 // A program may contain the kernels of both compilers; the namespace keeps their symbols apart.
 
 #ifdef __CUDACC__
@@ -65,17 +62,6 @@ __device__ __forceinline__ void CommitCopies() {
 template <int kPending>
 __device__ __forceinline__ void WaitForCopies() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
-}
-
-__device__ __forceinline__ void WaitForPreviousKernel() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;\n" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void LetNextKernelStart() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
-#endif
 }
 
 __device__ __forceinline__ void MmaBf16(float (&c)[4], const uint32_t (&a)[4],

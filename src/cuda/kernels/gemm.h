@@ -528,16 +528,12 @@ __device__ __forceinline__ void MultiplyTile(const GemmArgs& args) {
 // Grid: tiles (BlockPlace). T: the type of the operands; Out: of a gated output, else f32.
 template <class Tile, typename T, GemmOutput kOutput, typename Out>
 __global__ void __launch_bounds__(Tile::kThreads, 1) GemmKernel(GemmArgs args) {
-  LetNextKernelStart();
-  WaitForPreviousKernel();
   MultiplyTile<Tile, T, kOutput, Out, false>(args);
 }
 
 // Grid: tiles, 1, groups. Blocks beyond a group's rows end at once.
 template <class Tile, typename T, GemmOutput kOutput, typename Out>
 __global__ void __launch_bounds__(Tile::kThreads, 1) GroupedGemmKernel(GemmArgs args) {
-  LetNextKernelStart();
-  WaitForPreviousKernel();
   MultiplyTile<Tile, T, kOutput, Out, true>(args);
 }
 
