@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/dtype.h"
 #include "cuda/emulator/emulator.h"
 #include "cuda/emulator/mma_words.h"
 
@@ -69,10 +70,12 @@ T& SharedMemory() {
 inline void LetNextKernelStart() {}
 inline void WaitForPreviousKernel() { Emulator::Current().WaitForPreviousKernel(); }
 
-// cp.async.cg.shared.global of 16 bytes, or of zeros if `exists` is false. Both addresses are
-// multiples of 16.
-inline void CopyAsync16(void* shared, const void* global, bool exists) {
-  Emulator::Current().Copy16(shared, exists ? global : nullptr);
+// cp.async.cg.shared.global of 16 bytes, or of zeros if `exists` is false, kOffset bytes behind
+// both addresses, which are multiples of 16.
+template <int kOffset = 0>
+void CopyAsync16(void* shared, const void* global, bool exists) {
+  const void* from = static_cast<const std::byte*>(global) + kOffset;
+  Emulator::Current().Copy16(static_cast<std::byte*>(shared) + kOffset, exists ? from : nullptr);
 }
 inline void CommitCopies() { Emulator::Current().CommitCopies(); }
 // Waits until at most kPending committed groups of this thread are still being copied.
@@ -114,6 +117,11 @@ inline uint32_t __float_as_uint(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, 4);
   return bits;
+}
+
+// cvt.rn.bf16x2.f32.
+inline uint32_t RoundPairToBf16(float low, float high) {
+  return ToBf16(low).bits | static_cast<uint32_t>(ToBf16(high).bits) << 16;
 }
 
 // mma.m16n8k16 for bf16: a word is two terms. The hardware specifies neither the order of its 16

@@ -49,11 +49,13 @@ __device__ __forceinline__ void WaitForPreviousKernel() {
 #endif
 }
 
+// kOffset: bytes behind both addresses, as a part of the instruction.
+template <int kOffset = 0>
 __device__ __forceinline__ void CopyAsync16(void* shared, const void* global, bool exists) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
   const int bytes = exists ? 16 : 0;  // the rest of the 16 bytes become zeros
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address), "l"(global),
-               "r"(bytes)
+  asm volatile("cp.async.cg.shared.global [%0 + %3], [%1 + %3], 16, %2;\n" ::"r"(address),
+               "l"(global), "r"(bytes), "n"(kOffset)
                : "memory");
 }
 __device__ __forceinline__ void CommitCopies() {
@@ -62,6 +64,13 @@ __device__ __forceinline__ void CommitCopies() {
 template <int kPending>
 __device__ __forceinline__ void WaitForCopies() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
+}
+
+// Rounds both to bf16; `low` becomes the lower half of the word.
+__device__ __forceinline__ uint32_t RoundPairToBf16(float low, float high) {
+  uint32_t word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;\n" : "=r"(word) : "f"(high), "f"(low));
+  return word;
 }
 
 __device__ __forceinline__ void MmaBf16(float (&c)[4], const uint32_t (&a)[4],

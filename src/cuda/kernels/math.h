@@ -30,11 +30,10 @@ __device__ __forceinline__ void Round(float x, Bf16* out) {
   out->bits = static_cast<uint16_t>(RoundToBf16(x));
 }
 
-// e^x. Results below the smallest normal number are 0.
-__device__ __forceinline__ float Exp(float x) {
-  if (x != x) return x;
-  if (x < -0x1.5d589ep+6f) return 0.0f;
-  if (x > 0x1.62e42ep+6f) return __builtin_inff();
+inline constexpr float kExpMin = -0x1.5d589ep+6f;  // e^x is below the smallest normal number
+
+// e^x, where it is a normal number.
+__device__ __forceinline__ float NormalExp(float x) {
   // 2^n * e^r with n = round(x / ln 2). Adding 1.5 * 2^23 rounds to an integer in the low bits.
   const float magic = 0x1.8p23f;
   const float shifted = fmaf(x, 0x1.715476p+0f, magic);
@@ -49,6 +48,21 @@ __device__ __forceinline__ float Exp(float x) {
   y = fmaf(y, r, 1.0f);
   y = fmaf(y, r, 1.0f);
   return __uint_as_float(__float_as_uint(y) + (__float_as_uint(shifted) << 23));
+}
+
+// e^x. Results below the smallest normal number are 0.
+__device__ __forceinline__ float Exp(float x) {
+  if (x != x) return x;
+  if (x < kExpMin) return 0.0f;
+  if (x > 0x1.62e42ep+6f) return __builtin_inff();
+  return NormalExp(x);
+}
+
+// The same for x that is not positive, without branches.
+__device__ __forceinline__ float ExpOfNegative(float x) {
+  const float y = NormalExp(x);
+  const float zero_or_nan = x < kExpMin ? 0.0f : x;
+  return x >= kExpMin ? y : zero_or_nan;
 }
 
 __device__ __forceinline__ float Silu(float x) { return x / (1.0f + Exp(0.0f - x)); }
