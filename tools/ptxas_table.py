@@ -24,8 +24,10 @@ PAGE = ROOT / "docs/results/gpu.md"
 LIMITS = {"sm_80": (65536, 164 << 10, 2048, 32), "sm_89": (65536, 100 << 10, 1536, 24),
           "sm_90a": (65536, 228 << 10, 2048, 32)}
 THREADS = 128  # of a block, but for products and these kernels: threads, bytes of shared memory
+# Attention: AttentionShape::shared_bytes, for the widths of heads that need most.
 BLOCKS = {"BlocksGemmKernel": (32, 0), "FindLargestKernel": (256, 96), "RmsNormKernel": (128, 16400),
-          "BranchKernel": (128, 16400), "QuantizeKernel": (128, 16), "StoreHeadsKernel": (128, 8704)}
+          "BranchKernel": (128, 16400), "QuantizeKernel": (128, 16), "StoreHeadsKernel": (128, 8704),
+          "AttentionKernel<Bf16, 8, 4>": (128, 68608), "AttentionKernel": (128, 101376)}
 UNIT = 8       # registers of a thread are given out in such units
 
 
@@ -61,12 +63,11 @@ def parse(report):
 
 def tile_of(kernel):
     """(threads, bytes of shared memory) of a block. The bytes are those of GemmTile::Shared."""
-    tile = re.search(r"GemmTile<(\d+), (\d+), (\d+), (\d+), (\d+)>", kernel)
+    tile = re.search(r"GemmTile<(\d+), (\d+), (\d+), (\d+)>", kernel)
     if not tile:
         return next((size for name, size in BLOCKS.items() if kernel.startswith(name)), (THREADS, 0))
-    warps_m, warps_n, mma_rows, panels, stages = map(int, tile.groups())
-    rows = 16 * warps_m * mma_rows
-    return 32 * warps_m * warps_n, 4 * stages * (rows * 20 + warps_n * panels * 16 * 16)
+    warps, panels, rows, stages = map(int, tile.groups())
+    return 32 * warps, stages * (128 * rows + 2048 * warps * panels)
 
 
 def occupancy(kernel, arch, registers):

@@ -171,8 +171,10 @@ Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
     if constexpr (std::is_same_v<T, Bf16>) return Operands::Rounded(values);
     if constexpr (std::is_same_v<T, float>) return values;
   };
+  constexpr int32_t kRows = kTokens * kHeads;
+  const int32_t tile_rows = cuda::AttentionTileRows(kRows);
   std::vector<int32_t> tiles;
-  for (int32_t row = 0; row < kTokens * kHeads; row += cuda::kAttentionRows) {
+  for (int32_t row = 0; row < kRows; row += tile_rows) {
     tiles.insert(tiles.end(), {0, kTokens, kBegin, 0, row});
   }
   auto* out = static_cast<T*>(operands.Make(kTokens * kHeads * kDim * sizeof(T)));
@@ -182,6 +184,7 @@ Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
                           kType, {.tiles = reinterpret_cast<const cuda::AttentionTile*>(on_device),
                                   .tables = operands.Put(std::vector<int32_t>{3, 0, 4, 1, 2}),
                                   .num_tiles = static_cast<int32_t>(tiles.size() / 5),
+                                  .tile_rows = tile_rows,
                                   .num_segments = 1,
                                   .keys_before = kBefore,
                                   .num_heads = kHeads,

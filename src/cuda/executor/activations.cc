@@ -52,15 +52,19 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
   // One at least: for the tokens that pad a batch.
   const int64_t own_blocks = std::max(1, limits.max_own_blocks);
   SKEIN_RETURN_IF_ERROR(Add(own_blocks * model.kv_layout.block_bytes(), &own_kv));
-  const int64_t tiles_of_token =
-      RoundUp(c.num_heads / c.num_kv_heads, kAttentionRows) / kAttentionRows;
+  // A batch of single tokens has the most tiles.
+  const int32_t group_size = c.num_heads / c.num_kv_heads;
   AttentionArgs longest = {
-      .num_tiles = static_cast<int32_t>(tokens * tiles_of_token),
+      .num_tiles = 1,
+      .tile_rows = AttentionTileRows(static_cast<int32_t>(tokens) * group_size),
       .num_segments = static_cast<int32_t>(RoundUp(model.rope->num_positions(), kKeysPerSegment) /
                                            kKeysPerSegment),
       .num_kv_heads = c.num_kv_heads,
       .head_dim = c.head_dim};
-  SKEIN_RETURN_IF_ERROR(Add(std::min(PartialBytes(longest), kPartialBytesMax), &partial));
+  const int64_t most_bytes = std::max(kPartialBytesMax, PartialBytes(longest));
+  longest.num_tiles =
+      static_cast<int32_t>(tokens * RoundUp(group_size, longest.tile_rows) / longest.tile_rows);
+  SKEIN_RETURN_IF_ERROR(Add(std::min(PartialBytes(longest), most_bytes), &partial));
   const DType matrices = model.weights->matrix_dtype;
   if (matrices == DType::kInt8 || matrices == DType::kBlocks) {
     const int64_t widest =

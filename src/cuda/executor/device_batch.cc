@@ -65,10 +65,13 @@ void DeviceBatch::AddTiles(const ForwardBatch& batch, const BatchLayout& layout,
   tiles_ = words_.size();
   num_tiles_ = 0;
   num_segments_ = 1;
+  int32_t most_tokens = 1;
+  for (const ForwardRow& row : batch.rows) most_tokens = std::max(most_tokens, row.num_tokens);
+  tile_rows_ = AttentionTileRows(most_tokens * group_size_);
   int32_t table = 0;  // where the row's begins
   for (int32_t index = 0; index < static_cast<int32_t>(batch.rows.size()); ++index) {
     const ForwardRow& row = batch.rows[index];
-    for (int32_t first = 0; first < row.num_tokens * group_size_; first += kAttentionRows) {
+    for (int32_t first = 0; first < row.num_tokens * group_size_; first += tile_rows_) {
       words_.insert(words_.end(), {row.first_token, row.num_tokens, row.begin, table, first});
       ++num_tiles_;
     }
@@ -76,7 +79,7 @@ void DeviceBatch::AddTiles(const ForwardBatch& batch, const BatchLayout& layout,
     table += static_cast<int32_t>(layout.Table(index).size());
   }
   if (padding.num_tokens == 0) return;
-  const int32_t tiles = padding.num_tokens * CeilDiv(group_size_, kAttentionRows);
+  const int32_t tiles = padding.num_tokens * CeilDiv(group_size_, tile_rows_);
   for (; num_tiles_ < tiles; ++num_tiles_) words_.insert(words_.end(), {0, 0, 0, 0, 0});
   num_segments_ = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(num_segments_)));
 }

@@ -46,6 +46,7 @@ class DeviceBatch {
   const int32_t* tables() const { return On<int32_t>(tables_); }
   const AttentionTile* tiles() const { return On<AttentionTile>(tiles_); }
   int32_t num_tiles() const { return num_tiles_; }
+  int32_t tile_rows() const { return tile_rows_; }
   int32_t num_segments() const { return num_segments_; }
   const SlotCopy* forks() const { return On<SlotCopy>(forks_); }
   int32_t num_forks() const { return num_forks_; }
@@ -70,7 +71,7 @@ class DeviceBatch {
   Buffer on_host_, on_device_;
   size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0, tiles_ = 0;  // indices in words_
   size_t forks_ = 0, copies_ = 0;
-  int32_t num_tiles_ = 0, num_segments_ = 1, num_forks_ = 0, num_copies_ = 0;
+  int32_t num_tiles_ = 0, tile_rows_ = 0, num_segments_ = 1, num_forks_ = 0, num_copies_ = 0;
   std::vector<Outputs> outputs_;
   std::vector<size_t> output_words_;  // [chunk]: words of tokens and panels
 };

@@ -243,6 +243,7 @@ void LayerOperators::Attend() {
   const ModelConfig& c = config();
   AttentionArgs args = {.tables = integers_->tables(),
                         .num_tiles = integers_->num_tiles(),
+                        .tile_rows = integers_->tile_rows(),
                         .num_segments = integers_->num_segments(),
                         .keys_before = c.IsLocal(layer_) ? c.local.before : -1,
                         .num_heads = c.num_heads,

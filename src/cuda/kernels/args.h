@@ -123,16 +123,21 @@ struct CopySlotsArgs {
   KvPointers kv;            // of the first layer
 };
 
-// Sixteen query rows of one sequence, for each KV head. Row r of a sequence is token r / group and
-// query head r % group of the KV head, where group = num_heads / num_kv_heads.
+// Up to tile_rows query rows of one sequence, for each KV head. Row r of a sequence is token r /
+// group and query head r % group of the KV head, where group = num_heads / num_kv_heads.
 struct AttentionTile {
   int32_t first_token = 0;  // index in the batch of the sequence's first token
   int32_t num_tokens = 0;   // the sequence's tokens in the batch
   int32_t begin = 0;        // the position of the first of these tokens
   int32_t table = 0;        // index in `tables` of the sequence's block table
-  int32_t first_row = 0;    // a multiple of kAttentionRows
+  int32_t first_row = 0;    // a multiple of tile_rows
 };
-inline constexpr int32_t kAttentionRows = 16;
+inline constexpr int32_t kAttentionRows = 16;  // of a warp
+// The rows of a tile, where `most_rows` are the most that a sequence of the batch has: those of a
+// warp, or of four.
+inline int32_t AttentionTileRows(int32_t most_rows) {
+  return most_rows <= kAttentionRows ? kAttentionRows : 4 * kAttentionRows;
+}
 
 // The attention walk (docs/numerics.md, "Attention"), segment by segment. If there is only one
 // segment, `out` is written directly; otherwise MergeSegments makes it from the partial sums.
@@ -140,6 +145,7 @@ struct AttentionArgs {
   const AttentionTile* tiles = nullptr;  // [num_tiles]
   const int32_t* tables = nullptr;       // block ids
   int32_t num_tiles = 0;
+  int32_t tile_rows = 0;     // AttentionTileRows
   int32_t num_segments = 0;  // of the longest row
   int32_t keys_before = -1;  // that a row sees beside its own; -1: all
   int32_t num_heads = 0;
@@ -151,8 +157,7 @@ struct AttentionArgs {
   int64_t ldq = 0;
   void* out = nullptr;  // T [tokens, ldo]
   int64_t ldo = 0;
-  // [segments, tiles, kv heads, kAttentionRows, 2 + head_dim]: maximum, sum, weighted sum of
-  // values.
+  // [segments, tiles, kv heads, tile_rows, 2 + head_dim]: maximum, sum, weighted sum of values.
   float* partial = nullptr;
   KvPointers kv;
 };

@@ -33,7 +33,12 @@ class Attention {
   Attention(RandomValues& random, const Shape& shape, std::vector<Sequence> sequences)
       : shape_(shape), sequences_(std::move(sequences)) {
     int32_t num_blocks = 3;
-    for (const Sequence& s : sequences_) num_blocks += Blocks(s);
+    int32_t most_tokens = 1;
+    for (const Sequence& s : sequences_) {
+      num_blocks += Blocks(s);
+      most_tokens = std::max(most_tokens, s.num_tokens);
+    }
+    tile_rows_ = AttentionTileRows(most_tokens * (shape.num_heads / shape.num_kv_heads));
     layout_ = {shape.dtype, 1, num_blocks, shape.num_kv_heads, shape.head_dim};
     // K's padding must be zeros. Everything else is overwritten or hidden.
     const bool padded = layout_.head_dim_padded() != shape.head_dim;
@@ -55,6 +60,7 @@ class Attention {
     AttentionArgs args = {.tiles = tiles_.data(),
                           .tables = tables_.data(),
                           .num_tiles = static_cast<int32_t>(tiles_.size()),
+                          .tile_rows = tile_rows_,
                           .num_segments = num_segments_,
                           .keys_before = shape_.keys_before,
                           .num_heads = shape_.num_heads,
@@ -140,7 +146,7 @@ class Attention {
       }
     }
     const int32_t rows = s.num_tokens * (shape_.num_heads / shape_.num_kv_heads);
-    for (int32_t row = 0; row < rows; row += kAttentionRows) {
+    for (int32_t row = 0; row < rows; row += tile_rows_) {
       tiles_.push_back({num_tokens_, s.num_tokens, s.begin, table, row});
     }
     num_tokens_ += s.num_tokens;
@@ -156,13 +162,15 @@ class Attention {
   std::vector<AttentionTile> tiles_;
   std::vector<float> q_;
   int32_t num_tokens_ = 0;
+  int32_t tile_rows_ = 0;
   int32_t num_segments_ = 1;
 };
 
 constexpr Shape kShapes[] = {
     {DType::kBf16, 4, 2, 32},  {DType::kBf16, 5, 1, 8},   {DType::kBf16, 6, 2, 24},
     {DType::kBf16, 2, 2, 128}, {DType::kBf16, 34, 1, 64}, {DType::kBf16, 4, 1, 256},
-    {DType::kF32, 4, 2, 16},   {DType::kF32, 3, 1, 72},
+    {DType::kF32, 4, 2, 16},   {DType::kF32, 3, 1, 72},   {DType::kBf16, 12, 1, 64},
+    {DType::kBf16, 9, 1, 128}, {DType::kF32, 2, 1, 256},  {DType::kBf16, 2, 1, 192},
 };
 
 TEST(AttentionKernel, HasTheBitsOfTheFmaClass) {
@@ -179,12 +187,24 @@ TEST(AttentionKernel, HasTheBitsOfTheFmaClass) {
   }
 }
 
+// All tiles are narrow. The walks have more steps than a block has stages.
+TEST(AttentionKernel, DecodesHaveTheBitsOfTheFmaClass) {
+  RandomValues random;
+  for (const int32_t index : {0, 3, 5, 7, 8, 9, 11}) {
+    const Shape& shape = kShapes[index];
+    Attention attention(random, shape, {{random.Integer(260, 330), 1}, {0, 1}, {63, 1}});
+    EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()))
+        << NameOf(shape.dtype) << " " << shape.num_heads << " " << shape.head_dim;
+  }
+}
+
 // Windows within a block, over several steps, and longer than the sequence.
 TEST(AttentionKernel, WindowsHaveTheBitsOfTheFmaClass) {
   RandomValues random;
   int32_t next = 0;
   for (const int32_t before : {0, 8, 63, 150, 1000}) {
-    Shape shape = kShapes[next++ % 2 == 0 ? 0 : 6];
+    constexpr int32_t kOf[] = {0, 6, 8, 9, 3};
+    Shape shape = kShapes[kOf[next++]];
     shape.keys_before = before;
     Attention attention(random, shape,
                         {{random.Integer(100, 300), 1},
@@ -199,7 +219,7 @@ TEST(AttentionKernel, WindowsHaveTheBitsOfTheFmaClass) {
 TEST(AttentionKernel, WindowsMergeTheSegmentsThatTheyReach) {
   RandomValues random;
   for (const Shape& shape :
-       {Shape{DType::kBf16, 2, 1, 16, 5}, Shape{DType::kF32, 2, 1, 16, kKeysPerSegment + 10}}) {
+       {Shape{DType::kBf16, 2, 1, 64, 5}, Shape{DType::kF32, 2, 1, 16, kKeysPerSegment + 10}}) {
     Attention attention(random, shape,
                         {{kKeysPerSegment - 2, 14}, {3 * kKeysPerSegment + 70, 1}, {5, 2}});
     EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected())) << NameOf(shape.dtype);

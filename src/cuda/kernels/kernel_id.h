@@ -26,6 +26,7 @@ enum class KernelId : uint8_t {
   kCopySlotsF32,
   kCopySlotsBf16,
   kAttentionF32,
+  kAttentionBf16,
   kAttentionBf16Head64,
   kAttentionBf16Head128,
   kMergeSegmentsF32,

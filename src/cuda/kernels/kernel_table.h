@@ -90,9 +90,10 @@ inline KernelTable MakeKernelTable() {
   At(table, kStoreHeadsBf16) = StoreHeadsKernel<Bf16>;
   At(table, kCopySlotsF32) = CopySlotsKernel<float>;
   At(table, kCopySlotsBf16) = CopySlotsKernel<Bf16>;
-  At(table, kAttentionF32) = AttentionKernel<float, kNarrowTiles>;
-  At(table, kAttentionBf16Head64) = AttentionKernel<Bf16, kNarrowTiles>;
-  At(table, kAttentionBf16Head128) = AttentionKernel<Bf16, kWideTiles>;
+  At(table, kAttentionF32) = AttentionKernel<float, 8, 0>;
+  At(table, kAttentionBf16) = AttentionKernel<Bf16, 16, 0>;
+  At(table, kAttentionBf16Head64) = AttentionKernel<Bf16, 8, 4>;
+  At(table, kAttentionBf16Head128) = AttentionKernel<Bf16, 16, 8>;
   At(table, kMergeSegmentsF32) = MergeSegmentsKernel<float>;
   At(table, kMergeSegmentsBf16) = MergeSegmentsKernel<Bf16>;
   At(table, kFindLargest) = FindLargestKernel<float>;

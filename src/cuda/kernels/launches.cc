@@ -147,6 +147,18 @@ Launch BlocksGemmLaunch(GemmOutput output, DType gated, const GemmArgs& args) {
           args};
 }
 
+template <class Shape>
+Launch AttentionLaunch(KernelId kernel, const AttentionArgs& args) {
+  const Shape shape(args.head_dim_padded);
+  SKEIN_CHECK(shape.stages >= 1);
+  return {kernel,
+          {{static_cast<uint32_t>(args.num_kv_heads), static_cast<uint32_t>(args.num_tiles),
+            static_cast<uint32_t>(args.num_segments * shape.parts())},
+           kAttentionThreads,
+           shape.shared_bytes()},
+          args};
+}
+
 }  // namespace
 
 Launch EmbedLaunch(DType table, bool panels, const EmbedArgs& args) {
@@ -200,28 +212,29 @@ Launch CopySlotsLaunch(DType dtype, const CopySlotsArgs& args) {
 
 Launch AttentionLaunch(DType dtype, const AttentionArgs& args) {
   SKEIN_CHECK(args.head_dim <= args.head_dim_padded && args.head_dim_padded <= kMaxHeadDim);
-  const bool wide = dtype == DType::kBf16 && args.head_dim_padded > 8 * kNarrowTiles;
-  const KernelId kernel = wide                    ? KernelId::kAttentionBf16Head128
-                          : dtype == DType::kBf16 ? KernelId::kAttentionBf16Head64
-                                                  : KernelId::kAttentionF32;
-  const uint32_t parts = CeilDiv(args.head_dim_padded, 8 * (wide ? kWideTiles : kNarrowTiles));
-  return {kernel,
-          {{CeilDiv(args.num_tiles, kAttentionWarps), static_cast<uint32_t>(args.num_kv_heads),
-            static_cast<uint32_t>(args.num_segments) * parts},
-           kAttentionThreads,
-           0},
-          args};
+  SKEIN_CHECK(args.tile_rows == kAttentionRows ||
+              args.tile_rows == kAttentionWarps * kAttentionRows);
+  if (dtype == DType::kF32) {
+    return AttentionLaunch<AttentionShape<float, 8, 0>>(KernelId::kAttentionF32, args);
+  }
+  if (args.head_dim_padded == 64) {
+    return AttentionLaunch<AttentionShape<Bf16, 8, 4>>(KernelId::kAttentionBf16Head64, args);
+  }
+  if (args.head_dim_padded == 128) {
+    return AttentionLaunch<AttentionShape<Bf16, 16, 8>>(KernelId::kAttentionBf16Head128, args);
+  }
+  return AttentionLaunch<AttentionShape<Bf16, 16, 0>>(KernelId::kAttentionBf16, args);
 }
 
 Launch MergeSegmentsLaunch(DType dtype, const AttentionArgs& args) {
-  const int64_t rows = int64_t{args.num_tiles} * args.num_kv_heads * kAttentionRows;
+  const int64_t rows = int64_t{args.num_tiles} * args.num_kv_heads * args.tile_rows;
   return {OfType(KernelId::kMergeSegmentsF32, dtype), LanesShape(rows), args};
 }
 
 int64_t PartialBytes(const AttentionArgs& args) {
   if (args.num_segments <= 1) return 0;
   const int64_t rows =
-      int64_t{args.num_segments} * args.num_tiles * args.num_kv_heads * kAttentionRows;
+      int64_t{args.num_segments} * args.num_tiles * args.num_kv_heads * args.tile_rows;
   return rows * (2 + args.head_dim) * static_cast<int64_t>(sizeof(float));
 }
 

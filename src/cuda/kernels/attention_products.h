@@ -1,0 +1,178 @@
+#pragma once
+
+// The products of a step of attention, and the weights between them.
+
+#include <cmath>
+#include <cstdint>
+
+#include "cuda/kernels/args.h"
+#include "cuda/kernels/attention_rows.h"
+#include "cuda/kernels/attention_steps.h"
+#include "cuda/kernels/dialect.h"
+#include "cuda/kernels/math.h"
+#include "cuda/kernels/products.h"
+
+namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
+
+// Adds 8 words of the head to the scores of kPanels panels of keys, which begin at `k`.
+template <typename T, int kPanels, int kChunks>
+__device__ __forceinline__ void AddChunk(const QueryWords<T, kChunks>& q,
+                                         const PanelColumns& columns, const uint32_t* k,
+                                         int head_words, int chunk,
+                                         float (&scores)[2 * kPanels][4]) {
+  uint32_t a[4];
+  q.Read(chunk, a);
+#pragma unroll
+  for (int panel = 0; panel < kPanels; ++panel) {
+    uint32_t first[2], second[2];
+    columns.Read(k + (panel * head_words + chunk * kMmaWords) * kPanelWidth, first, second);
+    Product<T>::Add(scores[2 * panel], a, first);
+    Product<T>::Add(scores[2 * panel + 1], a, second);
+  }
+}
+
+// Adds a part of the head to scores: kHalf = 0 the first half of its words, 1 the second, -1 all.
+template <int kHalf, typename T, int kPanels, int kChunks>
+__device__ __forceinline__ void AddChunks(const QueryWords<T, kChunks>& q,
+                                          const PanelColumns& columns, const uint32_t* k,
+                                          int head_words, float (&scores)[2 * kPanels][4]) {
+  if constexpr (kChunks > 0) {
+    constexpr int kBegin = kHalf == 1 ? kChunks / 2 : 0, kEnd = kHalf == 0 ? kChunks / 2 : kChunks;
+#pragma unroll
+    for (int chunk = kBegin; chunk < kEnd; ++chunk) {
+      AddChunk<T, kPanels>(q, columns, k, head_words, chunk, scores);
+    }
+  } else {
+    const int chunks = head_words / kMmaWords;  // an even number
+    const int end = kHalf == 0 ? chunks / 2 : chunks;
+#pragma unroll 1
+    for (int chunk = kHalf == 1 ? chunks / 2 : 0; chunk < end; ++chunk) {
+      AddChunk<T, kPanels>(q, columns, k, head_words, chunk, scores);
+    }
+  }
+}
+
+// Adds to the scores of the first kBlocks KV blocks of a step.
+template <int kBlocks, typename T, class Shape>
+__device__ __forceinline__ void AddScores(const StepStages<T, Shape>& steps,
+                                          const QueryWords<T, Shape::kChunks>& q,
+                                          const PanelColumns& columns, int stage,
+                                          float (&scores)[kKeyTiles][4]) {
+  constexpr int kPanels = kBlocks * kKvBlockTokens / kPanelWidth;
+  auto& of_blocks = reinterpret_cast<float(&)[2 * kPanels][4]>(scores);
+  AddChunks<-1, T, kPanels>(q, columns, steps.K(stage), steps.shape().head_words, of_blocks);
+}
+
+// Scales scores of adjacent keys from `first_key` on; those that a row does not see become -inf.
+template <typename T, int kTiles>
+__device__ __forceinline__ void ScaleScores(const AttentionArgs& a, const QueryRows<T>& rows,
+                                            int first_key, bool all_visible, const Lane& lane,
+                                            float (&scores)[kTiles][4]) {
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) scores[tile][c] = scores[tile][c] * a.scale;
+  }
+  if (all_visible) return;
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      const int key = first_key + tile * 8 + lane.quad * 2 + c % 2;
+      const bool visible = key >= rows.first[c / 2] && key < rows.keys[c / 2];
+      scores[tile][c] = visible ? scores[tile][c] : kMinusInfinity;
+    }
+  }
+}
+
+__device__ __forceinline__ float MaxOfQuad(float max) {
+  max = fmaxf(max, __shfl_xor_sync(kAllLanes, max, 1));
+  return fmaxf(max, __shfl_xor_sync(kAllLanes, max, 2));
+}
+
+// Rounds two adjacent weights.
+__device__ __forceinline__ void RoundPair(float*, float*, float) {}
+__device__ __forceinline__ void RoundPair(float* low, float* high, Bf16) {
+  const uint32_t word = RoundPairToBf16(*low, *high);
+  *low = __uint_as_float(word << 16);
+  *high = __uint_as_float(word & 0xffff0000u);
+}
+
+// Turns the scores of the lane's row i into weights e^(score - max), rounded to T.
+template <typename T, int kTiles>
+__device__ __forceinline__ void RoundWeights(int i, float max, float (&scores)[kTiles][4]) {
+  // While the maximum is -inf the row has seen no key, and every weight is 0.
+  const float finite = max == kMinusInfinity ? 0.0f : max;
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+    float &low = scores[tile][2 * i], &high = scores[tile][2 * i + 1];
+    low = ExpOfNegative(low - finite);
+    high = ExpOfNegative(high - finite);
+    RoundPair(&low, &high, T{});
+  }
+}
+
+__device__ __forceinline__ uint32_t PairWord(float low, float high) {
+  return __float_as_uint(low) >> 16 | (__float_as_uint(high) & 0xffff0000u);
+}
+
+// The weights of a step that a warp has in the places of its scores.
+template <typename T>
+struct RegisterWeights {
+  // The lane's weights for 8 words of keys, as an operand of the product with V.
+  __device__ __forceinline__ void Read(int product, uint32_t (&a)[4]) const {
+    Read(product, a, T{});
+  }
+  __device__ __forceinline__ void Read(int product, uint32_t (&a)[4], Bf16) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float* pair = &scores[2 * product + i / 2][i % 2 * 2];
+      a[i] = PairWord(pair[0], pair[1]);
+    }
+  }
+  // In f32, a lane has the weights of keys 2 quad and 2 quad + 1, and needs those of keys quad and
+  // quad + 4.
+  __device__ __forceinline__ void Read(int product, uint32_t (&a)[4], float) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int from = lane.group * 4 + lane.quad / 2 + i / 2 * 2;
+      const float* pair = &scores[product][i % 2 * 2];
+      const float even = __shfl_sync(kAllLanes, pair[0], from);
+      const float odd = __shfl_sync(kAllLanes, pair[1], from);
+      a[i] = __float_as_uint(lane.quad % 2 == 0 ? even : odd);
+    }
+  }
+
+  const float (&scores)[kKeyTiles][4];
+  const Lane& lane;
+};
+
+// Adds weights · V of the first kBlocks KV blocks of a step, for kPanels panels of V from
+// `first_panel` on. Keys that a row does not see have the weight 0.
+template <int kPanels, int kBlocks, typename T, class Shape, class Weights>
+__device__ __forceinline__ void AddValues(const StepStages<T, Shape>& steps, const Weights& weights,
+                                          const PanelColumns& columns, int stage, int first_panel,
+                                          WalkState<2 * kPanels>& state) {
+  constexpr int kProducts = kBlocks * Shape::kKeyWords / kMmaWords;
+  const int panels = steps.panels();
+  const uint32_t* const v = steps.V(stage);
+#pragma unroll
+  for (int product = 0; product < kProducts; ++product) {
+    const int block = product * kMmaWords / Shape::kKeyWords;
+    const int word = product * kMmaWords % Shape::kKeyWords;
+    uint32_t a[4];
+    weights.Read(product, a);
+#pragma unroll
+    for (int i = 0; i < kPanels; ++i) {
+      const int panel = first_panel + i;
+      if (Shape::kChunks == 0 && panel >= panels) break;
+      uint32_t first[2], second[2];
+      columns.Read(v + ((block * panels + panel) * Shape::kKeyWords + word) * kPanelWidth, first,
+                   second);
+      Product<T>::Add(state.values[2 * i], a, first);
+      Product<T>::Add(state.values[2 * i + 1], a, second);
+    }
+  }
+}
+
+}  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE
