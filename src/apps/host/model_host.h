@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/cli_names.h"
+#include "apps/host/device_choice.h"
 #include "apps/host/handover_host.h"
 #include "apps/host/model_traits.h"
 #include "apps/host/scheduling_options.h"
@@ -26,10 +27,6 @@
 namespace skein {
 
 class SchedulerObserver;  // sched/record/observer.h
-
-// The device that computes. The emulated GPU is slow, and meant for trials on machines without a
-// GPU.
-enum class DeviceChoice : uint8_t { kCpu, kCuda, kCudaEmulated };
 
 // The options for loading a model and making its engine. A value of 0 means: choose.
 struct ModelHostOptions {

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/host/choice.h"
+#include "apps/host/device_choice.h"
 #include "apps/host/help.h"
 #include "apps/host/model_choices.h"
 #include "apps/host/model_host.h"
@@ -11,12 +12,6 @@ namespace skein {
 template <>
 inline constexpr auto kChoiceNames<Pooling> = std::to_array<ChoiceName<Pooling>>(
     {{"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kCls}});
-
-template <>
-inline constexpr auto kChoiceNames<DeviceChoice> =
-    std::to_array<ChoiceName<DeviceChoice>>({{"cpu", DeviceChoice::kCpu},
-                                             {"cuda", DeviceChoice::kCuda},
-                                             {"cuda-emulated", DeviceChoice::kCudaEmulated}});
 
 namespace {
 

@@ -87,7 +87,7 @@ int32_t PrefillsOf(int32_t count, const PreemptionBenchOptions& options) {
 
 class PreemptionBench {
  public:
-  PreemptionBench(CpuRuntime* runtime, const PreemptionBenchOptions& options)
+  PreemptionBench(Runtime* runtime, const PreemptionBenchOptions& options)
       : runtime_(runtime), options_(options), random_(options.seed) {
     const int32_t vocab = runtime->config().vocab_size;
     for (int32_t i = 0; i < options.prompt_tokens; ++i) {
@@ -232,7 +232,7 @@ class PreemptionBench {
                                                          : SteadyClock::time_point::max());
   }
 
-  CpuRuntime* const runtime_;
+  Runtime* const runtime_;
   const PreemptionBenchOptions options_;
   Random random_;
   std::vector<TokenId> tokens_;
@@ -256,8 +256,7 @@ int32_t NumPrefills(const PreemptionBenchOptions& options) {
          PrefillsOf(options.chunk_count, options);
 }
 
-Result<PreemptionReport> RunPreemptionBench(CpuRuntime* runtime,
-                                            const PreemptionBenchOptions& options,
+Result<PreemptionReport> RunPreemptionBench(Runtime* runtime, const PreemptionBenchOptions& options,
                                             const std::function<void(double)>& estimate) {
   return PreemptionBench(runtime, options).Run(estimate);
 }

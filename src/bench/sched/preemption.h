@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "runtime/cpu_runtime.h"
+#include "runtime/runtime.h"
 #include "sched/config.h"
 
 namespace skein {
@@ -54,8 +54,7 @@ int32_t NumPrefills(const PreemptionBenchOptions& options);
 // `estimate` is called with the seconds that the benchmark takes, once they are known. kInternal if
 // a stopped prefill's answer differs in a bit from that of an undisturbed one. REQUIRES: the prompt
 // fits a step and the KV memory.
-Result<PreemptionReport> RunPreemptionBench(CpuRuntime* runtime,
-                                            const PreemptionBenchOptions& options,
+Result<PreemptionReport> RunPreemptionBench(Runtime* runtime, const PreemptionBenchOptions& options,
                                             const std::function<void(double)>& estimate);
 
 // The options and the measurements; `granularities` is empty if no signal was asked for.

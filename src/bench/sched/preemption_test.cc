@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cpu_runtime.h"
+
 namespace skein {
 namespace {
 
