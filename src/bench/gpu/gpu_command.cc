@@ -9,7 +9,9 @@
 
 #include "bench/bench_command.h"
 #include "bench/gpu/gpu_cases.h"
+#include "bench/gpu/gpu_identity.h"
 #include "bench/kernels/forward.h"
+#include "bench/serving/load_report.h"
 #include "cuda/device/cuda_device.h"
 #include "cuda/device/fake_device.h"
 #include "cuda/executor/cuda_runtime.h"
@@ -23,12 +25,19 @@ namespace {
 constexpr double kBf16Tolerance = 0x1p-6;
 
 struct GpuBenchOptions {
-  std::string model;  // for passes of a whole model; empty: none
+  std::vector<std::string> parts;  // empty: all that the options allow
+  std::string model;               // for identity and passes; empty: none
   bool emulated = false;
   std::string json;
   std::vector<int32_t> prompt_tokens = {128, 512, 2048};
   std::vector<int32_t> batches = {1, 4, 16, 64};
+  IdentityOptions identity;
   int32_t repetitions = 20;
+
+  bool Has(const std::string& part) const {
+    if (parts.empty()) return !model.empty() || part == "kernels" || part == "products";
+    return std::ranges::find(parts, part) != parts.end();
+  }
 };
 
 Result<std::unique_ptr<cuda::Device>> OpenDevice(const GpuBenchOptions& options) {
@@ -88,9 +97,36 @@ Result<Json> TimeProducts(cuda::Device& device, const GpuBenchOptions& options) 
   return times;
 }
 
+// Compares the ways to compute random prompts. Counts those that differ in a bit.
+Result<Json> CheckIdentityOf(std::unique_ptr<cuda::Device> device, const GpuBenchOptions& options,
+                             int* num_wrong) {
+  const IdentityOptions& identity = options.identity;
+  const int32_t tokens = IdentityTokens(identity);
+  SKEIN_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Runtime> runtime,
+      cuda::LoadCudaRuntime({.model_dir = options.model,
+                             .max_model_len = std::ranges::max(identity.prompt_tokens),
+                             .max_num_batched_tokens = tokens,
+                             .max_num_seqs = static_cast<int32_t>(identity.prompt_tokens.size()),
+                             .num_kv_blocks = IdentityBlocks(identity)},
+                            std::move(device)));
+  Json cases = Json::array();
+  fmt::print("{:<40}{:>10}{:>12}\n", "computed", "answers", "different");
+  for (const IdentityCase& one : CheckIdentity(runtime.get(), identity)) {
+    *num_wrong += one.different > 0;
+    fmt::print("{:<40}{:>10}{:>12}{}{}\n", one.name, one.compared, one.different,
+               one.first.empty() ? "" : "  first: ", one.first);
+    cases.push_back({{"case", one.name},
+                     {"compared", one.compared},
+                     {"different", one.different},
+                     {"first", one.first}});
+  }
+  return cases;
+}
+
 // Times passes of a whole model: the time to the first token, and the time of a decode step.
 Result<Json> TimePasses(std::unique_ptr<cuda::Device> device, const GpuBenchOptions& options) {
-  constexpr int32_t kContext = 128, kSteps = 16;
+  constexpr int32_t kContext = 128, kSteps = 16, kPrefillsMax = 5;
   const int32_t batch = std::ranges::max(options.batches);
   const int32_t longest = std::max(std::ranges::max(options.prompt_tokens), kContext + kSteps + 1);
   SKEIN_ASSIGN_OR_RETURN(
@@ -107,9 +143,13 @@ Result<Json> TimePasses(std::unique_ptr<cuda::Device> device, const GpuBenchOpti
   fmt::print("{:>14}{:>12}\n", "prompt tokens", "TTFT ms");
   for (const int32_t n : options.prompt_tokens) {
     bench.Prefill(n);  // warm-up
-    const double seconds = bench.Prefill(n);
-    fmt::print("{:>14}{:>12.2f}\n", n, seconds * 1e3);
-    prefill.push_back({{"prompt_tokens", n}, {"ttft_ms", seconds * 1e3}});
+    std::vector<double> seconds;
+    for (int32_t i = 0; i < std::min(options.repetitions, kPrefillsMax); ++i) {
+      seconds.push_back(bench.Prefill(n));
+    }
+    const double ttft_ms = Median(std::move(seconds)) * 1e3;
+    fmt::print("{:>14}{:>12.2f}\n", n, ttft_ms);
+    prefill.push_back({{"prompt_tokens", n}, {"ttft_ms", ttft_ms}});
   }
   fmt::print("{:>14}{:>12}\n", "batch", "TPOT ms");
   for (const int32_t b : options.batches) {
@@ -121,25 +161,42 @@ Result<Json> TimePasses(std::unique_ptr<cuda::Device> device, const GpuBenchOpti
 }
 
 Result<int> RunGpuBench(const GpuBenchOptions& options) {
-  SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> device, OpenDevice(options));
-  const std::string name = device->name();
-  fmt::print("device: {}\n", name);
-  int num_wrong = 0;
-  SKEIN_ASSIGN_OR_RETURN(Json kernels, CompareKernels(*device, &num_wrong));
-  SKEIN_ASSIGN_OR_RETURN(Json products, TimeProducts(*device, options));
-  Json passes;
-  if (!options.model.empty()) {
-    SKEIN_ASSIGN_OR_RETURN(passes, TimePasses(std::move(device), options));
+  for (const char* part : {"identity", "passes"}) {
+    if (options.Has(part) && options.model.empty()) {
+      return Status(StatusCode::kInvalidArgument,
+                    std::string("--parts: ") + part + " needs a model (--model)", "parts");
+    }
   }
-  SKEIN_RETURN_IF_ERROR(WriteBenchJson(options.json, {{"date", BenchDate()},
-                                                      {"device", name},
-                                                      {"emulated", options.emulated},
-                                                      {"kernels", std::move(kernels)},
-                                                      {"products", std::move(products)},
-                                                      {"passes", std::move(passes)}}));
-  fmt::print("{}\n", num_wrong == 0 ? "every kernel agrees with the emulator"
-                                    : fmt::format("{} kernels are WRONG", num_wrong));
-  return num_wrong == 0 ? 0 : 1;
+  SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> device, OpenDevice(options));
+  Json json = {{"date", BenchDate()}, {"device", device->name()}, {"emulated", options.emulated}};
+  fmt::print("device: {}\n", device->name());
+  int num_wrong = 0, num_different = 0;
+  if (options.Has("kernels")) {
+    SKEIN_ASSIGN_OR_RETURN(json["kernels"], CompareKernels(*device, &num_wrong));
+  }
+  if (options.Has("products")) {
+    SKEIN_ASSIGN_OR_RETURN(json["products"], TimeProducts(*device, options));
+  }
+  if (options.Has("identity")) {
+    SKEIN_ASSIGN_OR_RETURN(json["identity"],
+                           CheckIdentityOf(std::move(device), options, &num_different));
+  }
+  if (options.Has("passes")) {
+    if (device == nullptr) {
+      SKEIN_ASSIGN_OR_RETURN(device, OpenDevice(options));
+    }
+    SKEIN_ASSIGN_OR_RETURN(json["passes"], TimePasses(std::move(device), options));
+  }
+  SKEIN_RETURN_IF_ERROR(WriteBenchJson(options.json, json));
+  if (options.Has("kernels")) {
+    fmt::print("{}\n", num_wrong == 0 ? "every kernel agrees with the emulator"
+                                      : fmt::format("{} kernels are WRONG", num_wrong));
+  }
+  if (options.Has("identity")) {
+    fmt::print("{}\n", num_different == 0 ? "every answer has the same bits in every case"
+                                          : fmt::format("{} cases have OTHER BITS", num_different));
+  }
+  return num_wrong + num_different == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -148,7 +205,13 @@ void AddBenchGpuCommand(CLI::App* bench, int* exit_status) {
   auto options = std::make_shared<GpuBenchOptions>();
   CLI::App* app = bench->add_subcommand(
       "gpu", "Compare the kernels of a GPU with the emulator, and time them (docs/gpu.md)");
-  app->add_option("--model", options->model, "A model directory, for whole passes");
+  app->add_option("--parts", options->parts,
+                  "kernels, products, identity (the same bits in every batch and chunk), passes; "
+                  "default: kernels and products, and with a model all")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"kernels", "products", "identity", "passes"}));
+  app->add_option("--model", options->model, "A model directory, for identity and passes");
   app->add_flag("--emulated", options->emulated,
                 "Take the emulated device in place of a GPU: tests the command itself");
   app->add_option("--prompt-tokens", options->prompt_tokens, "Lengths of whole prompts")
@@ -159,7 +222,14 @@ void AddBenchGpuCommand(CLI::App* bench, int* exit_status) {
       ->delimiter(',')
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  app->add_option("--repetitions", options->repetitions, "Products of one measurement")
+  app->add_option("--identity-tokens", options->identity.prompt_tokens,
+                  "Lengths of the prompts that are computed in several ways")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app->add_option("--repetitions", options->repetitions,
+                  "Products of one measurement; passes: as many, at most 5")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   AddJsonOption(app, &options->json);
