@@ -1,4 +1,5 @@
 """The kernels for GPUs behind the whole server, on the emulated device: the bits of the processor's FMA class."""
+import importlib
 import json
 import os
 import shutil
@@ -66,13 +67,79 @@ def test_without_a_gpu_the_server_says_so():
     assert "without CUDA" in said or "there is no NVIDIA GPU here, or no driver for it" in said
 
 
+def gpu_check(*args):
+    return subprocess.run([ROOT / "scripts/gpu_check", *map(str, args)], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "SKEIN_BIN": str(SKEIN_BIN)})
+
+
 def test_the_script_for_a_gpu_runs_on_the_emulated_device(tmp_path):
     out = tmp_path / "gpu.json"
-    run = subprocess.run([ROOT / "scripts/gpu_check", "--emulated", "--json", out], capture_output=True, text=True,
-                         timeout=500, env={**os.environ, "SKEIN_BIN": str(SKEIN_BIN)})
+    run = gpu_check("--emulated", "--json", out, "--models", tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "every kernel agrees with the emulator" in run.stdout
     result = json.loads(out.read_text())
     assert result["emulated"] and result["device"] == "emulated"
-    assert len(result["kernels"]) >= 18 and all(kernel["right"] for kernel in result["kernels"])
-    assert result["passes"]["prefill"] and result["passes"]["decode"]
+    parts = result["parts"]
+    assert list(parts) == ["kernels", "identity", "products", "passes", "ready", "latency", "scoring", "throughput", "preemption"]
+    assert not any("error" in part for part in parts.values()), run.stdout
+    assert len(parts["kernels"]["kernels"]) >= 18 and all(kernel["right"] for kernel in parts["kernels"]["kernels"])
+    cases = parts["identity"]["models"]["tiny"]
+    assert len(cases) >= 16 and all(case["compared"] > 0 and case["different"] == 0 for case in cases)
+    passes = parts["passes"]["models"]["tiny"]
+    assert passes["prefill"][0]["ttft_ms"] > 0 and len(passes["decode"]) == 2
+    one, four = parts["latency"]["loads"]
+    assert one["completed"] == 3 and four["completed"] == 4 and four["median_tpot_ms"] > 0
+    assert [level["clients"] for level in parts["throughput"]["levels"]] == [1, 2]
+    assert {level["queries"] for level in parts["scoring"]["levels"]} == {"own", "common"}
+    assert parts["ready"]["starts"][0]["first_answer_s"] > parts["ready"]["starts"][0]["ready_s"] > 0
+    assert {one["granularity"]: one["count"] for one in parts["preemption"]["granularities"]} == {"op-tile": 5, "op": 5, "layer": 5, "chunk": 5}
+    assert run.stdout.count("trial") == 6  # every target has a figure, and none a verdict
+
+
+# A part that fails or has no time is recorded, and the others run.
+def test_no_part_of_the_script_stops_another(tmp_path):
+    out = tmp_path / "gpu.json"
+    models = tmp_path / "models"
+    models.write_text("no folder")
+    run = gpu_check("--emulated", "--only", "identity,products", "--json", out, "--models", models)
+    assert run.returncode == 1, run.stdout + run.stderr  # identity is not known
+    parts = json.loads(out.read_text())["parts"]
+    assert "models" in parts["identity"]["error"] and "error" not in parts["products"] and parts["products"]["products"]
+    run = gpu_check("--emulated", "--only", "kernels", "--json", out, "--seconds", 0)
+    assert "no time was left" in json.loads(out.read_text())["parts"]["kernels"]["error"]
+
+
+@pytest.fixture
+def gpu_page(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    return importlib.import_module("gpu_page")
+
+
+def test_the_page_is_made_of_its_data(gpu_page):
+    data = json.loads(gpu_page.DATA.read_text())
+    assert gpu_page.pages.wrap(gpu_page.page(data)) == gpu_page.PAGE.read_text(), "run tools/gpu_page.py"
+
+
+def test_a_verdict_compares_with_the_target(gpu_page):
+    def verdicts(**parts):
+        return [verdict for _, _, _, verdict in gpu_page.verdicts({"emulated": False, "quick": False, "parts": parts})]
+
+    def load(ttft, tpot):
+        return {"loads": [{"clients": 1, "median_ttft_ms": ttft}, {"clients": 4, "median_ttft_ms": 4.0, "median_tpot_ms": tpot}]}
+
+    def levels(first, last):
+        return {"levels": [{"clients": 1, "request_throughput": first}, {"clients": 128, "request_throughput": last}]}
+
+    def blocking(layer, op):
+        return {"granularities": [{"granularity": "layer", "mean_ms": layer}, {"granularity": "op", "mean_ms": op, "p99_ms": 4.0}]}
+
+    assert verdicts() == ["not measured"] * 6
+    assert verdicts(latency=load(1.1, 1.1), throughput=levels(80, 200), scoring={"levels": [1], "own_items_per_s": 2100},
+                    ready={"median_ready_s": 1.9}, preemption=blocking(8.0, 2.0)) == ["met"] * 6
+    assert verdicts(latency=load(1.3, 1.3), throughput=levels(60, 200), scoring={"levels": [1], "own_items_per_s": 1900},
+                    ready={"median_ready_s": 2.1}, preemption=blocking(6.0, 2.0)) == ["missed"] * 6
+    assert verdicts(throughput=levels(80, 180))[2] == "missed"
+
+
+def test_the_script_refuses_what_it_does_not_have(tmp_path):
+    assert "--only: no part 'speed' here; there are kernels, identity" in gpu_check("--emulated", "--only", "speed").stderr
+    assert "is no program" in gpu_check("--emulated", "--program", tmp_path).stderr

@@ -43,13 +43,19 @@ def seconds(gpu, model, rows, tokens, context):
                for operations, moved in launches(model, rows, tokens, context))
 
 
-def main():
-    print("| model | work | " + " | ".join(name for name, _, _ in GPUS) + " |\n|---|---|" + "---|" * len(GPUS))
+def lines():
+    """The table's."""
+    found = ["| model | work | " + " | ".join(name for name, _, _ in GPUS) + " |", "|---|---|" + "---|" * len(GPUS)]
     for model in MODELS:
         for rows, tokens, context in [(1, 128, 0), (1, 512, 0), (1, 2048, 0), (1, 1, 512), (4, 1, 128), (64, 1, 512)]:
             work = f"TTFT, {tokens} tokens" if tokens > 1 else f"TPOT, {rows} behind {context} tokens"
             times = [f"{seconds(gpu, model, rows, tokens, context) * 1e3:.2f} ms" for gpu in GPUS]
-            print(f"| {model[0]} | {work} | " + " | ".join(times) + " |")
+            found.append(f"| {model[0]} | {work} | " + " | ".join(times) + " |")
+    return found
+
+
+def main():
+    print("\n".join(lines()))
 
 
 if __name__ == "__main__":
