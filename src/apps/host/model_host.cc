@@ -241,6 +241,12 @@ Status CheckCudaHas(const CpuRuntimeOptions& options) {
   return Status::Ok();
 }
 
+// Whether a GPU is of the generation that the kernels have run on (docs/results/gpu.md).
+bool IsHopper(const std::string& gpu) {
+  const auto named = [&](const char* name) { return gpu.find(name) != std::string::npos; };
+  return named("H100") || named("H200") || named("H800") || named("H20");
+}
+
 Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device,
                                              const CpuRuntimeOptions& options) {
   if (device == DeviceChoice::kCpu) {
@@ -254,8 +260,10 @@ Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device,
     opened = std::make_unique<cuda::FakeDevice>();
   } else {
     SKEIN_ASSIGN_OR_RETURN(opened, cuda::OpenCudaDevice(0));
-    spdlog::warn("the kernels for {} have never run on a GPU before this release (docs/gpu.md)",
-                 opened->name());
+    if (!IsHopper(opened->name())) {
+      spdlog::warn("the kernels have never run on a {} before this release (docs/gpu.md)",
+                   opened->name());
+    }
   }
   return cuda::LoadCudaRuntime({.model_dir = options.model_dir,
                                 .dtype = options.dtype,

@@ -33,7 +33,7 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
   const HelpGroup group(app, "Model");
   AddChoice(app, "--device", &o->device,
             "The device that computes: cpu, cuda (an NVIDIA GPU, in a program built with CUDA=1; "
-            "never run on one so far) or cuda-emulated (its kernels on the processor, for trials "
+            "measured on an H200) or cuda-emulated (its kernels on the processor, for trials "
             "with tiny models); docs/gpu.md");
   AddChoice(app, "--dtype", &o->dtype, "Compute type: auto, bf16 or f32");
   AddChoice(app, "--quantization", &o->quantization,
