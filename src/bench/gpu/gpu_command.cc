@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "apps/host/choice.h"
+#include "apps/host/model_choices.h"
 #include "bench/bench_command.h"
 #include "bench/gpu/gpu_cases.h"
 #include "bench/gpu/gpu_identity.h"
@@ -27,6 +29,8 @@ constexpr double kBf16Tolerance = 0x1p-6;
 struct GpuBenchOptions {
   std::vector<std::string> parts;  // empty: all that the options allow
   std::string model;               // for identity and passes; empty: none
+  ComputeChoice dtype = ComputeChoice::kAuto;
+  Quantization quantization = Quantization::kAuto;
   bool emulated = false;
   std::string json;
   std::vector<int32_t> prompt_tokens = {128, 512, 2048};
@@ -97,22 +101,35 @@ Result<Json> TimeProducts(cuda::Device& device, const GpuBenchOptions& options) 
   return times;
 }
 
-// Compares the ways to compute random prompts. Counts those that differ in a bit.
+// A runtime of the model on a device.
+Result<std::unique_ptr<Runtime>> LoadOn(std::unique_ptr<cuda::Device> device,
+                                        const GpuBenchOptions& options,
+                                        cuda::CudaRuntimeOptions limits) {
+  limits.model_dir = options.model;
+  limits.dtype = options.dtype;
+  limits.quantization = options.quantization;
+  return cuda::LoadCudaRuntime(limits, std::move(device));
+}
+
+// Compares the ways to compute random prompts, and in f32 the device with the emulator. Counts
+// those that differ in a bit.
 Result<Json> CheckIdentityOf(std::unique_ptr<cuda::Device> device, const GpuBenchOptions& options,
                              int* num_wrong) {
   const IdentityOptions& identity = options.identity;
-  const int32_t tokens = IdentityTokens(identity);
-  SKEIN_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Runtime> runtime,
-      cuda::LoadCudaRuntime({.model_dir = options.model,
-                             .max_model_len = std::ranges::max(identity.prompt_tokens),
-                             .max_num_batched_tokens = tokens,
-                             .max_num_seqs = static_cast<int32_t>(identity.prompt_tokens.size()),
-                             .num_kv_blocks = IdentityBlocks(identity)},
-                            std::move(device)));
+  const cuda::CudaRuntimeOptions limits = {
+      .max_model_len = std::ranges::max(identity.prompt_tokens),
+      .max_num_batched_tokens = IdentityTokens(identity),
+      .max_num_seqs = static_cast<int32_t>(identity.prompt_tokens.size()),
+      .num_kv_blocks = IdentityBlocks(identity)};
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<Runtime> runtime,
+                         LoadOn(std::move(device), options, limits));
+  std::unique_ptr<Runtime> emulated;
+  if (options.dtype == ComputeChoice::kF32) {
+    SKEIN_ASSIGN_OR_RETURN(emulated, LoadOn(std::make_unique<cuda::FakeDevice>(), options, limits));
+  }
   Json cases = Json::array();
   fmt::print("{:<40}{:>10}{:>12}\n", "computed", "answers", "different");
-  for (const IdentityCase& one : CheckIdentity(runtime.get(), identity)) {
+  for (const IdentityCase& one : CheckIdentity(runtime.get(), identity, emulated.get())) {
     *num_wrong += one.different > 0;
     fmt::print("{:<40}{:>10}{:>12}{}{}\n", one.name, one.compared, one.different,
                one.first.empty() ? "" : "  first: ", one.first);
@@ -131,13 +148,12 @@ Result<Json> TimePasses(std::unique_ptr<cuda::Device> device, const GpuBenchOpti
   const int32_t longest = std::max(std::ranges::max(options.prompt_tokens), kContext + kSteps + 1);
   SKEIN_ASSIGN_OR_RETURN(
       const std::unique_ptr<Runtime> runtime,
-      cuda::LoadCudaRuntime(
-          {.model_dir = options.model,
-           .max_model_len = longest,
-           .max_num_batched_tokens = std::max(longest, batch),
-           .max_num_seqs = batch,
-           .num_kv_blocks = std::max(BlocksFor(longest), batch * BlocksFor(kContext + kSteps + 1))},
-          std::move(device)));
+      LoadOn(std::move(device), options,
+             {.max_model_len = longest,
+              .max_num_batched_tokens = std::max(longest, batch),
+              .max_num_seqs = batch,
+              .num_kv_blocks =
+                  std::max(BlocksFor(longest), batch * BlocksFor(kContext + kSteps + 1))}));
   ForwardBench bench(runtime.get(), /*seed=*/1);
   Json prefill = Json::array(), decode = Json::array();
   fmt::print("{:>14}{:>12}\n", "prompt tokens", "TTFT ms");
@@ -212,6 +228,9 @@ void AddBenchGpuCommand(CLI::App* bench, int* exit_status) {
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"kernels", "products", "identity", "passes"}));
   app->add_option("--model", options->model, "A model directory, for identity and passes");
+  AddDtypeOption(app, &options->dtype);
+  AddChoice(app, "--quantization", &options->quantization,
+            "Weights: auto (as in the file), none, int8 or int4");
   app->add_flag("--emulated", options->emulated,
                 "Take the emulated device in place of a GPU: tests the command itself");
   app->add_option("--prompt-tokens", options->prompt_tokens, "Lengths of whole prompts")

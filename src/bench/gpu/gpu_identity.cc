@@ -68,6 +68,8 @@ class IdentityCheck {
   IdentityCheck(Runtime* runtime, const IdentityOptions& options);
 
   std::vector<IdentityCase> Run();
+  // Compares the prompts alone and whole with those of another device.
+  IdentityCase Beside(IdentityCheck* other);
 
  private:
   int32_t size(int32_t sequence) const { return static_cast<int32_t>(sequences_[sequence].size()); }
@@ -329,7 +331,7 @@ void IdentityCheck::Decodes(bool together, Asked asked, const std::string& name)
   for (int32_t i = 0; i < count(); ++i) {
     if (first(i) > 0) rows.push_back({i, 0, first(i), Asked::kNothing, &blocks[i]});
   }
-  RunStep(IdentityPlan::kMixed, rows);
+  if (!rows.empty()) RunStep(IdentityPlan::kMixed, rows);
   for (int32_t step = 0; step < options_.decode_steps; ++step) {
     rows.clear();
     for (int32_t i = 0; i < count(); ++i) {
@@ -375,6 +377,16 @@ std::vector<IdentityCase> IdentityCheck::Run() {
   return cases_;
 }
 
+IdentityCase IdentityCheck::Beside(IdentityCheck* other) {
+  Begin("alone, beside the emulator");
+  for (int32_t i = 0; i < count(); ++i) {
+    if (size(i) > options_.beside_tokens) continue;
+    Note({i, 0, size(i)},
+         SameAnswer(Expected(i, size(i)), other->Expected(i, size(i)), Asked::kAll));
+  }
+  return cases_.back();
+}
+
 int32_t BlocksOfAll(const IdentityOptions& options) {
   int32_t blocks = 0;
   for (const int32_t length : options.prompt_tokens) blocks += BlocksFor(length);
@@ -393,8 +405,15 @@ int32_t IdentityBlocks(const IdentityOptions& options) {
   return (3 + options.decode_steps) * BlocksOfAll(options);
 }
 
-std::vector<IdentityCase> CheckIdentity(Runtime* runtime, const IdentityOptions& options) {
-  return IdentityCheck(runtime, options).Run();
+std::vector<IdentityCase> CheckIdentity(Runtime* runtime, const IdentityOptions& options,
+                                        Runtime* beside) {
+  IdentityCheck check(runtime, options);
+  std::vector<IdentityCase> cases = check.Run();
+  if (beside != nullptr) {
+    IdentityCheck other(beside, options);
+    cases.push_back(check.Beside(&other));
+  }
+  return cases;
 }
 
 }  // namespace skein

@@ -13,7 +13,7 @@ namespace skein {
 namespace {
 
 const IdentityOptions kShortPrompts = {
-    .prompt_tokens = {1, 5, 33, 40}, .single_tokens = 5, .decode_steps = 2};
+    .prompt_tokens = {1, 5, 33, 40}, .single_tokens = 5, .beside_tokens = 33, .decode_steps = 2};
 
 // Passes every call to another executor, and changes the results of some plans.
 class ChangedExecutor final : public Executor {
@@ -71,7 +71,7 @@ class ChangedRuntime final : public Runtime {
 
 TEST(GpuIdentityTest, HoldsOnTheEmulatedDevice) {
   ChangedRuntime runtime([](const StepPlan&, StepResults*) {});
-  const std::vector<IdentityCase> cases = CheckIdentity(&runtime, kShortPrompts);
+  const std::vector<IdentityCase> cases = CheckIdentity(&runtime, kShortPrompts, &runtime);
   EXPECT_GE(cases.size(), 12u);
   for (const IdentityCase& one : cases) {
     EXPECT_GT(one.compared, 0) << one.name;
@@ -92,6 +92,18 @@ TEST(GpuIdentityTest, NamesTheCaseThatDiffers) {
                          one.name == "decoded together, launch by launch";
     EXPECT_EQ(one.different > 0, changed) << one.name;
     EXPECT_EQ(one.first.empty(), !changed) << one.name;
+  }
+}
+
+TEST(GpuIdentityTest, NamesADifferenceFromTheOtherDevice) {
+  ChangedRuntime runtime([](const StepPlan&, StepResults*) {});
+  ChangedRuntime other([](const StepPlan&, StepResults* results) {
+    if (!results->reads.empty()) results->reads[0].values.values[3] += 0x1p-20f;
+  });
+  const std::vector<IdentityCase> cases = CheckIdentity(&runtime, kShortPrompts, &other);
+  for (const IdentityCase& one : cases) {
+    const bool beside = &one == &cases.back();
+    EXPECT_EQ(one.different, beside ? 3 : 0) << one.name;  // all prompts but that of 40
   }
 }
 
