@@ -79,11 +79,14 @@ def test_the_script_for_a_gpu_runs_on_the_emulated_device(tmp_path):
     result = json.loads(out.read_text())
     assert result["emulated"] and result["device"] == "emulated"
     parts = result["parts"]
-    assert list(parts) == ["kernels", "identity", "products", "passes", "ready", "latency", "scoring", "throughput", "preemption"]
+    assert list(parts) == ["kernels", "identity", "schedules", "products", "passes", "ready", "latency", "scoring", "throughput", "preemption"]
     assert not any("error" in part for part in parts.values()), run.stdout
     assert len(parts["kernels"]["kernels"]) >= 18 and all(kernel["right"] for kernel in parts["kernels"]["kernels"])
-    cases = parts["identity"]["models"]["tiny"]
-    assert len(cases) >= 16 and all(case["compared"] > 0 and case["different"] == 0 for case in cases)
+    for cases in parts["identity"]["models"].values():
+        assert len(cases) >= 16 and all(case["different"] == 0 for case in cases)
+    assert all(case["compared"] > 0 for case in parts["identity"]["models"]["tiny"])
+    assert parts["identity"]["models"]["qwen3-bf16, f32"][-1]["case"] == "alone, beside the emulator"
+    assert [(one["answers"], one["alone_and_together"], one["equal_to_first"]) for one in parts["schedules"]["schedules"]] == [(8, True, True)] * 2
     passes = parts["passes"]["models"]["tiny"]
     assert passes["prefill"][0]["ttft_ms"] > 0 and len(passes["decode"]) == 2
     one, four = parts["latency"]["loads"]

@@ -127,8 +127,13 @@ def identity_lines(data):
         lines.append("behind cached prefixes, as forks, decoded) " + (f"have OTHER BITS in: {'; '.join(broken)}." if broken else
                                                                      "have the bits of the prompt computed alone and whole."))
         lines.append("")
-    if "schedules" in part(data, "identity"):
-        lines += [part(data, "identity")["schedules"], ""]
+    served = part(data, "schedules").get("schedules", [])
+    if served:
+        broken = [one["options"] for one in served if not (one["alone_and_together"] and one["equal_to_first"])]
+        lines += [f"Servers with `{'`, `'.join(one['options'] for one in served)}` gave {served[0]['answers']} answers of "
+                  f"{part(data, 'schedules')['tokens']} tokens each from `models/default`, greedy and drawn, with log-probabilities, one by one and",
+                  "all together, and scores. " + (f"OTHER BITS with `{'`, `'.join(broken)}`." if broken else "All are equal, bit for bit."),
+                  part(data, "schedules").get("note", ""), ""]
     return lines
 
 

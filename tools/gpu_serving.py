@@ -62,6 +62,42 @@ class Load:
         return kept | {name: figures[name] for name in names if name in figures}
 
 
+PROMPTS = ["Once upon a time, there was a", "Tom and Lily went to the park. They saw a big dog and", "The sun",
+           "Once upon a time, there was a little girl named Lily. She loved to play outside in the park with her friends. " * 3]
+
+
+def answers(skein, model, options, tokens, repeats):
+    """(each answer to PROMPTS, greedy and drawn, with log-probabilities; whether those of a whole load are those of one by one; scores)"""
+    with GpuServer(skein, model, *options) as server:
+        def ask(index, prompt, temperature, into):
+            answer = post(connection(server.url), "/v1/completions", {"prompt": prompt, "max_tokens": tokens, "logprobs": 3, "seed": 5,
+                                                                      "temperature": temperature, "ignore_eos": True})
+            into[index, temperature] = json.dumps(answer["choices"][0], sort_keys=True)
+
+        asked = [(index, prompt, temperature) for index, prompt in enumerate(PROMPTS * repeats) for temperature in (0, 1.0)]
+        alone, together = {}, {}
+        for one in asked:
+            ask(*one, alone)
+        threads = [threading.Thread(target=ask, args=(*one, together), daemon=True) for one in asked]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        scores = post(connection(server.url), "/v1/score", {"query": "", "items": PROMPTS, "apply_softmax": True, "label_token_ids": LABELS})["scores"]
+    return alone, alone == together, scores
+
+
+def schedules(found, skein, model, device_options, choices, tokens, repeats):
+    """Whether a server's answers have the same bits under each of `choices`, options of the scheduler, alone and in a load."""
+    found |= {"tokens": tokens, "schedules": []}
+    first = None
+    for options in choices:
+        alone, same_together, scores = answers(skein, model, [*device_options, *options], tokens, repeats)
+        first = first or (alone, scores)
+        found["schedules"].append({"options": " ".join(map(str, options)), "answers": len(alone), "alone_and_together": same_together,
+                                   "equal_to_first": (alone, scores) == first})
+
+
 def latency(found, skein, model, options, sizes):
     """Time to the first token and of each further one, for few clients. `sizes`: (clients, requests, prompt, output)."""
     found["options"] = options
