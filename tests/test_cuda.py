@@ -2,8 +2,10 @@
 import importlib
 import json
 import os
+import pathlib
 import shutil
 import subprocess
+import time
 import urllib.request
 
 import pytest
@@ -67,9 +69,9 @@ def test_without_a_gpu_the_server_says_so():
     assert "without CUDA" in said or "there is no NVIDIA GPU here, or no driver for it" in said
 
 
-def gpu_check(*args):
+def gpu_check(*args, **environment):
     return subprocess.run([ROOT / "scripts/gpu_check", *map(str, args)], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "SKEIN_BIN": str(SKEIN_BIN)})
+                          env={**os.environ, "SKEIN_BIN": str(SKEIN_BIN), **environment})
 
 
 def test_the_script_for_a_gpu_runs_on_the_emulated_device(tmp_path):
@@ -108,7 +110,7 @@ def test_no_part_of_the_script_stops_another(tmp_path):
     parts = json.loads(out.read_text())["parts"]
     assert "models" in parts["identity"]["error"] and "error" not in parts["products"] and parts["products"]["products"]
     run = gpu_check("--emulated", "--only", "kernels", "--json", out, "--seconds", 0)
-    assert "no time was left" in json.loads(out.read_text())["parts"]["kernels"]["error"]
+    assert run.returncode == 1 and "no time was left" in json.loads(out.read_text())["parts"]["kernels"]["error"]
 
 
 @pytest.fixture
@@ -141,6 +143,27 @@ def test_a_verdict_compares_with_the_target(gpu_page):
     assert verdicts(latency=load(1.3, 1.3), throughput=levels(60, 200), scoring={"levels": [1], "own_items_per_s": 1900},
                     ready={"median_ready_s": 2.1}, preemption=blocking(6.0, 2.0)) == ["missed"] * 6
     assert verdicts(throughput=levels(80, 180))[2] == "missed"
+
+
+def test_a_limit_of_time_ends_a_part_and_its_server(tmp_path):
+    begin = time.monotonic()
+    run = gpu_check("--emulated", "--only", "schedules", "--json", tmp_path / "gpu.json", "--models", tmp_path, "--seconds", 2.5, MARK=str(tmp_path))
+    assert run.returncode == 1 and time.monotonic() - begin < 30
+    part = json.loads((tmp_path / "gpu.json").read_text())["parts"]["schedules"]
+    assert "not done within" in part["error"] and part["schedules"] == []
+    assert not processes_with(str(tmp_path))
+
+
+def processes_with(word):
+    """Command lines of processes whose environment holds it."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if word.encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_bytes())
+        except OSError:  # it has ended, or belongs to another user
+            continue
+    return found
 
 
 def test_the_script_refuses_what_it_does_not_have(tmp_path):

@@ -23,6 +23,29 @@ class GpuServer(Server):
     def __init__(self, skein, model, *options):
         super().__init__(model, free_port(), *options)
         self.command[0] = str(skein)
+        self.process = None
+
+    def __enter__(self):
+        try:
+            return super().__enter__()
+        except BaseException:  # a limit of time, above all
+            self.end(0)
+            raise
+
+    def __exit__(self, *_):
+        self.end(10)
+
+    def end(self, wait_s):
+        """Ends the server, by force if it has not ended within these seconds."""
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(wait_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.log.close()
 
 
 def free_port():
