@@ -31,6 +31,25 @@ inline constexpr int kStepWords = 32;
 inline constexpr int kChunkWords = 4;  // copies are of 16 bytes
 inline constexpr int kStepChunks = kStepWords / kChunkWords;
 
+// A panel's words of a step. Chunks of 4 columns are exchanged within a word's row, so that a warp
+// reads words from all banks.
+struct SharedPanel {
+  // Chunk number `i` of the panel's memory.
+  __device__ __forceinline__ uint32_t* Chunk(int i) { return words[0] + (i ^ (i >> 2 & 2)) * 4; }
+  // The lane's words of columns group and group + 8 over the 8 words from `word` on, as mma has
+  // them.
+  __device__ __forceinline__ void Read(int word, const Lane& lane, uint32_t (&a)[4]) const {
+    const uint32_t* row = words[word + lane.quad];
+    const int low = lane.group ^ (lane.quad & 2) << 2;
+    a[0] = row[low];
+    a[1] = row[low ^ 8];
+    a[2] = row[4 * kPanelColumns + low];
+    a[3] = row[4 * kPanelColumns + (low ^ 8)];
+  }
+
+  uint32_t words[kStepWords][kPanelColumns];
+};
+
 // The block has kWarps warps, and each multiplies all kRows rows by kPanels panels. A gated product
 // has two panels: one of gate and one of up.
 template <int kWarps_, int kPanels_, int kRows_, int kStages_>
@@ -41,13 +60,13 @@ struct GemmTile {
   static constexpr int kRows = kRows_;
   static constexpr int kStages = kStages_;
   static constexpr int kBlockPanels = kWarps * kPanels;
-  // Four warps may multiply in the background (wgmma.h). The stage of step s - 1 is then still
-  // read while step s begins.
+  // Four warps may multiply in the background (wgmma.h). The stage of step s - 1 is then still read
+  // while step s begins.
   static constexpr bool kAsync = kWarps % 4 == 0;
   static constexpr int kAhead = kAsync ? kStages - 1 : kStages;  // stages that are filled or in use
   struct Shared {
     SharedRows<kRows> rows[kStages];
-    uint32_t w[kStages][kBlockPanels][kStepWords][kPanelColumns];
+    SharedPanel w[kStages][kBlockPanels];
   };
 };
 
@@ -140,20 +159,21 @@ class StepCopies {
       const int row = first_row + Row(i);
       a_[i] = static_cast<const uint32_t*>(args.a) +
               rows.In(row < rows.count ? row : 0) * args.lda + thread % kStepChunks * kChunkWords;
+      exists_ |= row < rows.count ? 1u << i : 0u;
     }
   }
 
   // Copies the next step of w to a stage; kHalf: only its first half, since there is no more.
   template <bool kHalf>
-  __device__ __forceinline__ void CopyWeights(uint32_t* stage) {
+  __device__ __forceinline__ void CopyWeights(SharedPanel (&stage)[Tile::kBlockPanels]) {
     const int first = static_cast<int>(threadIdx.x) % kPanelChunks;
 #pragma unroll
     for (int i = 0; i < kSlots; ++i) {
 #pragma unroll
       for (int chunk = 0; chunk < kPanelChunks; chunk += kPassChunks) {
         if (kHalf && first + chunk >= kPanelChunks / 2) continue;
-        CopyAsync16(stage + (Slot(i) * kPanelChunks + first + chunk) * kChunkWords,
-                    w_[i] + chunk * kChunkWords, true);
+        CopyAsync16(stage[Slot(i)].Chunk(first) + chunk * kChunkWords, w_[i] + chunk * kChunkWords,
+                    true);
       }
       w_[i] += kStepWords * kPanelColumns;
     }
@@ -164,7 +184,10 @@ class StepCopies {
     const int chunk = static_cast<int>(threadIdx.x) % kStepChunks;
 #pragma unroll
     for (int i = 0; i < kRowChunks; ++i) {
-      if (!kHalf || chunk < kStepChunks / 2) CopyAsync16(stage.Chunk(Row(i), chunk), a_[i], true);
+      const bool exists = (exists_ >> i & 1u) != 0;
+      if (exists && (!kHalf || chunk < kStepChunks / 2)) {
+        CopyAsync16(stage.Chunk(Row(i), chunk), a_[i], true);
+      }
       a_[i] += kStepWords;
     }
   }
@@ -187,18 +210,8 @@ class StepCopies {
 
   const uint32_t* w_[kSlots];
   const uint32_t* a_[kRowChunks];
+  uint32_t exists_ = 0;  // bits: whether a_[i] is a row
 };
-
-// Reads the words of columns group and group + 8 of a panel, at row `word`. Lanes with quad >= 2
-// read them in reverse order, so that no two lanes read from the same bank.
-__device__ __forceinline__ void ReadColumns(const uint32_t (&row)[kPanelColumns], const Lane& lane,
-                                            uint32_t* low, uint32_t* high) {
-  const bool swapped = lane.quad >= 2;
-  const uint32_t first = row[lane.group + (swapped ? 8 : 0)];
-  const uint32_t second = row[lane.group + (swapped ? 0 : 8)];
-  *low = swapped ? second : first;
-  *high = swapped ? first : second;
-}
 
 // A warp's words of a step: those of its panels, and, where they are few, those of the rows.
 template <class Tile>
@@ -210,12 +223,9 @@ struct StepWords {
     const Lane lane;
 #pragma unroll
     for (int mma = 0; mma < kMmas; ++mma) {
-      const int word = mma * kMmaWords + lane.quad;
 #pragma unroll
       for (int i = 0; i < Tile::kPanels; ++i) {
-        const auto& panel = shared.w[stage][i * Tile::kWarps + warp];
-        ReadColumns(panel[word], lane, &panels[i][mma][0], &panels[i][mma][1]);
-        ReadColumns(panel[word + 4], lane, &panels[i][mma][2], &panels[i][mma][3]);
+        shared.w[stage][i * Tile::kWarps + warp].Read(mma * kMmaWords, lane, panels[i][mma]);
       }
       if constexpr (kHasRows) {
 #pragma unroll
@@ -400,44 +410,42 @@ template <class Tile, typename T, GemmOutput kOutput, bool kGrouped>
 struct TileSteps {
   static constexpr int kMmas = StepWords<Tile>::kMmas;
   using InUse = StepInUse<Tile>;
+  static constexpr int kFirstSteps = Tile::kAhead - 1;
 
   // Begins the copies of the first steps. Weights do not depend on the kernel before: their copies
   // begin before it ends.
   __device__ __forceinline__ void Begin() {
 #pragma unroll 1
-    for (int step = 0; step < Tile::kAhead - 1 && step < num_steps; ++step) {
-      FillWeights(step, step);
-    }
+    for (int step = 0; step < kFirstSteps && step < num_steps; ++step) FillWeights(step, step);
     LetNextKernelStart();
     if constexpr (!kGrouped) WaitForPreviousKernel();
 #pragma unroll 1
-    for (int step = 0; step < Tile::kAhead - 1; ++step) {
+    for (int step = 0; step < kFirstSteps; ++step) {
       if (step < num_steps) FillRows(step, step);
       CommitCopies();
     }
   }
 
   __device__ __forceinline__ void FillWeights(int step, int to) {
-    uint32_t* const words = &shared.w[to][0][0][0];
-    half&& step == num_steps - 1 ? copies.template CopyWeights<true>(words)
-                                 : copies.template CopyWeights<false>(words);
+    half && step == num_steps - 1 ? copies.template CopyWeights<true>(shared.w[to])
+                                 : copies.template CopyWeights<false>(shared.w[to]);
   }
   __device__ __forceinline__ void FillRows(int step, int to) {
-    half&& step == num_steps - 1 ? copies.template CopyRows<true>(shared.rows[to])
+    half && step == num_steps - 1 ? copies.template CopyRows<true>(shared.rows[to])
                                  : copies.template CopyRows<false>(shared.rows[to]);
   }
 
-  // Waits for the next step. Its words are read into registers, and the stage that was read before
-  // is filled again.
-  __device__ __forceinline__ void Read(int step, InUse& in_use) {
+  // Waits for the next step. Reads its words into registers, and fills the stage that was read
+  // before: that of the step before, or before that one.
+  __device__ __forceinline__ void Read(InUse& in_use) {
     WaitForCopies<Tile::kAhead - 2>();
-    __syncthreads();  // this step has arrived, and the stage that is filled next is no longer read
-    const int ahead = step + Tile::kAhead - 1;
-    if (ahead < num_steps) {
-      FillWeights(ahead, fill_stage);
-      FillRows(ahead, fill_stage);
+    __syncthreads();  // the step has arrived for all threads, and nobody reads the other any more
+    if (next_step < num_steps) {
+      FillWeights(next_step, fill_stage);
+      FillRows(next_step, fill_stage);
     }
     CommitCopies();
+    ++next_step;
     fill_stage = fill_stage + 1 == Tile::kStages ? 0 : fill_stage + 1;
     in_use.stage = read_stage;
     in_use.words.Read(shared, read_stage, warp);
@@ -452,43 +460,53 @@ struct TileSteps {
          : Add(in_use);
   }
 
-  // Reads a step while the one before is multiplied: by the tensor cores in the background, or,
-  // where all words are in registers, by instructions behind those that read.
   __device__ __forceinline__ void Run() {
+    if constexpr (StepWords<Tile>::kHasRows) {
+      RunFromRegisters();
+    } else {
+      RunFromShared();
+    }
+  }
+
+  // A step is multiplied behind the instructions that read the next.
+  __device__ __forceinline__ void RunFromRegisters() {
     InUse even, odd;
     int step = 0;
-    if constexpr (StepWords<Tile>::kHasRows) {
-      Read(0, even);
+    Read(even);
 #pragma unroll 1
-      for (; step + 2 < num_steps; step += 2) {
-        Read(step + 1, odd);
-        Add(even);
-        Read(step + 2, even);
-        Add(odd);
-      }
-      if (step + 1 == num_steps) return AddLast(even);
-      Read(step + 1, odd);
+    for (; step + 2 < num_steps; step += 2) {
+      Read(odd);
       Add(even);
-      AddLast(odd);
-    } else {
-#pragma unroll 1
-      for (; step + 2 < num_steps; step += 2) {
-        Read(step, even);
-        Add(even);
-        WaitForProducts<1>();
-        Read(step + 1, odd);
-        Add(odd);
-        WaitForProducts<1>();
-      }
-      if (step + 1 < num_steps) {
-        Read(step, even);
-        Add(even);
-      }
-      WaitForProducts<0>();
-      Read(num_steps - 1, odd);
-      AddLast(odd);
-      WaitForProducts<0>();
+      Read(even);
+      Add(odd);
     }
+    if (step + 1 == num_steps) return AddLast(even);
+    Read(odd);
+    Add(even);
+    AddLast(odd);
+  }
+
+  // A step is multiplied, maybe in the background, while the next is read.
+  __device__ __forceinline__ void RunFromShared() {
+    InUse even, odd;
+    int step = 0;
+#pragma unroll 1
+    for (; step + 2 < num_steps; step += 2) {
+      Read(even);
+      Add(even);
+      WaitForProducts<1>();
+      Read(odd);
+      Add(odd);
+      WaitForProducts<1>();
+    }
+    if (step + 1 < num_steps) {
+      Read(even);
+      Add(even);
+    }
+    WaitForProducts<0>();
+    Read(odd);
+    AddLast(odd);
+    WaitForProducts<0>();
   }
 
   StepCopies<Tile, kOutput, kGrouped>& copies;
@@ -496,7 +514,8 @@ struct TileSteps {
   int num_steps;
   bool half;  // whether the last step is half a step
   int warp, rows_left;
-  int fill_stage = Tile::kAhead - 1, read_stage = 0;
+  int next_step = kFirstSteps;  // the first that is not copied yet
+  int fill_stage = kFirstSteps, read_stage = 0;
   typename Product<T>::Sum sums[Tile::kPanels][Tile::kRows / 8][4] = {};
 };
 

@@ -19,12 +19,12 @@ struct TileOf<TileSize::kFew8, kGated> {
 };
 template <bool kGated>
 struct TileOf<TileSize::kFew16, kGated> {
-  using Tile = GemmTile<4, kGated ? 2 : 1, 16, kGated ? 5 : 8>;
+  using Tile = GemmTile<4, kGated ? 2 : 1, 16, kGated ? 4 : 6>;
 };
 // For short prompts and narrow matrices, which have few outputs for each multiprocessor.
 template <bool kGated>
 struct TileOf<TileSize::kFew32, kGated> {
-  using Tile = GemmTile<4, kGated ? 2 : 1, 32, kGated ? 4 : 6>;
+  using Tile = GemmTile<4, kGated ? 2 : 1, 32, kGated ? 4 : 5>;
 };
 template <bool kGated>
 struct TileOf<TileSize::kMiddle, kGated> {
@@ -37,7 +37,7 @@ struct TileOf<TileSize::kHuge, kGated> {
 };
 template <bool kGated>
 struct TileOf<TileSize::kLarge, kGated> {
-  using Tile = std::conditional_t<kGated, GemmTile<8, 2, 128, 4>, GemmTile<4, 1, 128, 4>>;
+  using Tile = std::conditional_t<kGated, GemmTile<8, 2, 128, 4>, GemmTile<8, 1, 128, 6>>;
 };
 
 template <TileSize kSize, GemmOutput kOutput>

@@ -78,10 +78,10 @@ int64_t NumTiles(const TileTraits& tile, const GemmArgs& args) {
 struct StepTimes {
   int32_t alone, busy;
 };
-constexpr StepTimes kStepTimes[kTileSizes] = {{265, 150}, {290, 175}, {325, 185},
-                                              {400, 243}, {600, 430}, {1460, 1360}};
-constexpr StepTimes kGatedStepTimes[kTileSizes] = {{350, 250}, {450, 300},   {520, 320},
-                                                   {800, 480}, {1900, 1690}, {1900, 1690}};
+constexpr StepTimes kStepTimes[kTileSizes] = {{180, 110}, {175, 110}, {200, 128},
+                                              {290, 200}, {570, 520}, {1150, 1070}};
+constexpr StepTimes kGatedStepTimes[kTileSizes] = {{280, 220}, {370, 230},   {560, 375},
+                                                   {850, 430}, {1900, 1450}, {1900, 1450}};
 
 // The nanoseconds of a step of all blocks of a product with this tile.
 int64_t CostOf(TileSize size, GemmOutput output, const GemmArgs& args) {
