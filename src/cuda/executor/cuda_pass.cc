@@ -82,6 +82,7 @@ Status CudaPass::FindGraph() {
     }
   }
   for (const int op : {kOutputNorm, kHeadDense, kHead}) OutputOperator(op);
+  FindLargest(num_tokens_);  // it costs little where nobody asks for it
   launcher_.set_recording(nullptr);
   SKEIN_ASSIGN_OR_RETURN(graph_, graphs_.Add(shape, launches));
   return Status::Ok();
@@ -227,6 +228,19 @@ bool CudaPass::LargestAlone(int32_t i) const {
          largest_alone_[chunk().first + i] != 0;
 }
 
+void CudaPass::FindLargest(int32_t num_rows) {
+  const int32_t vocab = config().vocab_size;
+  const FindLargestArgs args = {.x = memory_.outputs.as<float>(),
+                                .ldx = vocab,
+                                .num_rows = num_rows,
+                                .width = vocab,
+                                .num_parts = LargestParts(vocab),
+                                .parts = memory_.largest_parts.as<PartLargest>(),
+                                .out = memory_.largest.as<RowLargest>()};
+  launcher_.Run(FindLargestLaunch(args));
+  if (args.num_parts > 1) launcher_.Run(MergeLargestLaunch(args));
+}
+
 // The rows that are wanted, run by run, and the largest of the others.
 void CudaPass::CopyLogits() {
   const int64_t vocab = config().vocab_size;
@@ -243,15 +257,7 @@ void CudaPass::CopyLogits() {
     begin = end - 1;
   }
   if (num_copied == count) return;
-  const FindLargestArgs args = {.x = memory_.outputs.as<float>(),
-                                .ldx = vocab,
-                                .num_rows = count,
-                                .width = config().vocab_size,
-                                .num_parts = LargestParts(vocab),
-                                .parts = memory_.largest_parts.as<PartLargest>(),
-                                .out = memory_.largest.as<RowLargest>()};
-  launcher_.Run(FindLargestLaunch(args));
-  if (args.num_parts > 1) launcher_.Run(MergeLargestLaunch(args));
+  if (!graph_) FindLargest(count);
   context_.device->CopyToHost(memory_.largest_on_host.as<void>(), memory_.largest.as<void>(),
                               count * sizeof(RowLargest));
 }

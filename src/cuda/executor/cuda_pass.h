@@ -80,6 +80,8 @@ class CudaPass {
   void CopyOutputs();
   // The first matrix of a classifier's head: output_h becomes its result.
   void HeadDense();
+  // Finds the largest logit of each of the first rows.
+  void FindLargest(int32_t num_rows);
   void CopyLogits();
   bool LargestAlone(int32_t i) const;
   const ModelConfig& config() const { return context_.model.weights->config; }
