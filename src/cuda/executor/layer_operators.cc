@@ -257,7 +257,7 @@ void LayerOperators::Attend() {
                         .ldo = memory_->attn.width,
                         .partial = memory_->partial.as<float>(),
                         .kv = launcher_.KvOf(layer_)};
-  int32_t most = args.num_tiles;
+  int32_t most = std::min(args.num_tiles, kMaxAttentionTiles);
   if (args.num_segments > 1) {
     args.num_tiles = 1;
     const auto fit = static_cast<int64_t>(memory_->partial.bytes()) / PartialBytes(args);

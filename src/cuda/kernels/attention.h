@@ -74,9 +74,10 @@ __device__ __forceinline__ void WalkWide(const AttentionArgs& a, const Attention
   // A single stage is filled when the step before it has ended.
   const int ahead = stages > 1 ? stages - 1 : 1;
   const auto copy = [&](int step, int stage) {
-    if (step < end) steps.CopyK(step, stage);
+    const auto from = steps.AddressesOf(step);
+    if (step < end) steps.CopyK(step, stage, from);
     CommitCopies();
-    if (step < end) steps.CopyV(step, stage);
+    if (step < end) steps.CopyV(step, stage, from);
     CommitCopies();
   };
   for (int i = 0; i < stages - 1; ++i) copy(begin + i * kKeysPerStep, i);

@@ -147,11 +147,13 @@ __device__ __forceinline__ void WalkNarrow(const AttentionArgs& a, int tile_inde
   static_assert(kAttentionWarps == kKeyPanels && kPanels >= 1);
   const int begin = range.begin / kKeysPerStep * kKeysPerStep, end = range.end;
   const int stages = steps.shape().stages, head_words = steps.shape().head_words;
+  auto from = steps.AddressesOf(begin);  // of the next step whose V is to be copied
   for (int i = 0; i < stages; ++i) {
-    steps.CopyK(begin + i * kKeysPerStep, i);
+    if (i > 0) from = steps.AddressesOf(begin + i * kKeysPerStep);
+    steps.CopyK(begin + i * kKeysPerStep, i, from);
     CommitCopies();
     if (i + 1 == stages) break;
-    steps.CopyV(begin + i * kKeysPerStep, i);
+    steps.CopyV(begin + i * kKeysPerStep, i, from);
     CommitCopies();
   }
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -168,6 +170,7 @@ __device__ __forceinline__ void WalkNarrow(const AttentionArgs& a, int tile_inde
   for (int step = begin; step < end; step += kKeysPerStep) {
     const int next = stage + 1 == stages ? 0 : stage + 1;
     const int before = stage == 0 ? stages - 1 : stage - 1;
+    const auto from_behind = steps.AddressesOf(step + stages * kKeysPerStep);
     ScaleScores(a, rows, step + warp * kPanelWidth, range.SeesAll(step), lane, scores);
     ShareMaxima<kLaneRows>(scores, warp, lane, shared);
     WaitForGroups(2 * stages - 4);
@@ -181,9 +184,9 @@ __device__ __forceinline__ void WalkNarrow(const AttentionArgs& a, int tile_inde
     AddChunks<0, T, 1>(q, columns, next_k, head_words, next_scores);
     float factors[kLaneRows];
     ShareWeights<kLaneRows>(scores, warp, lane, shared, state, factors);
-    steps.CopyV(step + (stages - 1) * kKeysPerStep, before);
+    steps.CopyV(step + (stages - 1) * kKeysPerStep, before, from);
     CommitCopies();
-    steps.CopyK(step + stages * kKeysPerStep, stage);
+    steps.CopyK(step + stages * kKeysPerStep, stage, from_behind);
     CommitCopies();
     __syncthreads();  // the weights are there
 #pragma unroll
@@ -193,6 +196,7 @@ __device__ __forceinline__ void WalkNarrow(const AttentionArgs& a, int tile_inde
     sums.Add(shared, factors);
 #pragma unroll
     for (int i = 0; i < 8; ++i) scores[i / 4][i % 4] = next_scores[i / 4][i % 4];
+    from = from_behind;
     stage = next;
   }
   sums.Share(lane, shared, state);

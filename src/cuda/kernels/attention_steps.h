@@ -163,21 +163,37 @@ class StepStages {
   }
   __device__ __forceinline__ uint32_t* V(int stage) const { return K(stage) + shape_.k_words; }
 
+  // The thread's first 16 bytes of K in the KV blocks of a step. They are read some time before the
+  // copies, whose latency they would add to. Behind the segment these are of some block.
+  struct Addresses {
+    const uint8_t* blocks[kStepBlocks];
+  };
+  __device__ __forceinline__ Addresses AddressesOf(int step) const {
+    Addresses from;
+#pragma unroll
+    for (int block = 0; block < kStepBlocks; ++block) {
+      const int index = (step - segment_begin_) / kKvBlockTokens + block;
+      from.blocks[block] =
+          shared_.blocks[index < kSegmentBlocks ? index : kSegmentBlocks - 1] + thread_ * 16;
+    }
+    return from;
+  }
+
   // Start the copies of K and of V. Keys from `end` on become zeros, because stale values may be
   // NaN (MaskLastKey has the rest): K by whole KV blocks. 128 threads copy 16 bytes each, in some
   // rounds. There are no branches, so that the compiler may mix these copies with other work.
-  __device__ __forceinline__ void CopyK(int step, int stage) const {
+  __device__ __forceinline__ void CopyK(int step, int stage, const Addresses& from) const {
 #pragma unroll
     for (int block = 0; block < kStepBlocks; ++block) {
       const int rounds = shape_.head_words / 16;
       CopyRounds<Shape::kChunks / 2>(rounds, K(stage) + block * rounds * kRoundWords + 4 * to_,
-                                     Block(step, block), step + block * kKvBlockTokens < end_);
+                                     from.blocks[block], step + block * kKvBlockTokens < end_);
     }
   }
-  __device__ __forceinline__ void CopyV(int step, int stage) const {
+  __device__ __forceinline__ void CopyV(int step, int stage, const Addresses& from) const {
 #pragma unroll
     for (int block = 0; block < kStepBlocks; ++block) {
-      CopyRounds<kExactRounds>(rounds(), OfThread(stage, block), Block(step, block) + v_offset_,
+      CopyRounds<kExactRounds>(rounds(), OfThread(stage, block), from.blocks[block] + v_offset_,
                                FirstKeyOfWord(step, block) < end_);
     }
   }
@@ -219,11 +235,6 @@ class StepStages {
       if constexpr (kRounds > 2) CopyAsync16<8 * kRoundWords>(to, from, exists);
       if constexpr (kRounds > 2) CopyAsync16<12 * kRoundWords>(to, from, exists);
     }
-  }
-  // The thread's bytes of K in a KV block. Behind the segment it is some block.
-  __device__ __forceinline__ const uint8_t* Block(int step, int block) const {
-    const int index = (step - segment_begin_) / kKvBlockTokens + block;
-    return shared_.blocks[index < kSegmentBlocks ? index : kSegmentBlocks - 1] + thread_ * 16;
   }
   __device__ __forceinline__ int rounds() const { return panels() * Shape::kKeyWords / 32; }
   __device__ __forceinline__ uint32_t* OfThread(int stage, int block) const {

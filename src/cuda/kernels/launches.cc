@@ -150,7 +150,7 @@ Launch BlocksGemmLaunch(GemmOutput output, DType gated, const GemmArgs& args) {
 template <class Shape>
 Launch AttentionLaunch(KernelId kernel, const AttentionArgs& args) {
   const Shape shape(args.head_dim_padded);
-  SKEIN_CHECK(shape.stages >= 1);
+  SKEIN_CHECK(shape.stages >= 1 && args.num_tiles <= kMaxAttentionTiles);
   return {kernel,
           {{static_cast<uint32_t>(args.num_kv_heads), static_cast<uint32_t>(args.num_tiles),
             static_cast<uint32_t>(args.num_segments * shape.parts())},

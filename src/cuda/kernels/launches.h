@@ -23,7 +23,8 @@ Launch QuantizeBlocksLaunch(DType dtype, const QuantizeArgs& args);
 // REQUIRES: head_dim is at most kMaxHeadDim.
 Launch StoreHeadsLaunch(DType dtype, const StoreHeadsArgs& args);
 Launch CopySlotsLaunch(DType dtype, const CopySlotsArgs& args);
-// REQUIRES: head_dim is at most kMaxHeadDim.
+inline constexpr int32_t kMaxAttentionTiles = 65535;  // of a launch: the most rows of a grid
+// REQUIRES: head_dim is at most kMaxHeadDim, num_tiles at most kMaxAttentionTiles.
 Launch AttentionLaunch(DType dtype, const AttentionArgs& args);
 Launch MergeSegmentsLaunch(DType dtype, const AttentionArgs& args);
 // The size of AttentionArgs::partial in bytes.
