@@ -159,11 +159,11 @@ Result<std::vector<float>> RunGemm(Device& device, uint64_t seed) {
       out, kRows * kColumns);
 }
 
-// One sequence: 40 tokens behind 100 in the cache, two query heads on one KV head.
-template <typename T, int32_t kBefore>
+// One sequence: the last tokens of 140, two query heads on one KV head.
+template <typename T, int32_t kBefore, int32_t kDim = 64, int32_t kTokens = 40>
 Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
   constexpr DType kType = std::is_same_v<T, Bf16> ? DType::kBf16 : DType::kF32;
-  constexpr int32_t kBegin = 100, kTokens = 40, kHeads = 2, kDim = 64, kBlocks = 5;
+  constexpr int32_t kBegin = 140 - kTokens, kHeads = 2, kBlocks = 5;
   const KvLayout layout = {kType, 1, kBlocks, 1, kDim};
   Operands operands(device, seed);
   const auto typed = [&](size_t count) {
@@ -384,6 +384,11 @@ const std::vector<GpuCase>& GpuCases() {
       {"attention f32", true, RunAttention<float, -1>},
       {"attention bf16", false, RunAttention<Bf16, -1>},
       {"attention f32, window", true, RunAttention<float, 50>},
+      {"decode f32", true, RunAttention<float, -1, 64, 1>},
+      {"decode bf16", false, RunAttention<Bf16, -1, 64, 1>},
+      {"attention bf16, 128", false, RunAttention<Bf16, -1, 128>},
+      {"decode bf16, 128", false, RunAttention<Bf16, -1, 128, 1>},
+      {"attention bf16, 256", false, RunAttention<Bf16, -1, 256>},
   };
   return cases;
 }
