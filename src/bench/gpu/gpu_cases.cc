@@ -416,13 +416,21 @@ Result<double> TimeGemm(Device& device, const GemmShape& shape, int32_t repetiti
   const int64_t room = std::min(kBytesMax, device.Memory().free_bytes / 2);
   const int64_t copies = std::clamp<int64_t>(room / matrix_bytes, 1, repetitions);
   Operands operands(device, /*seed=*/1);
-  // Zeros take the same time.
+  // Random numbers: zeros would be faster, since they take less power.
+  const std::vector<Bf16> random = Operands::Rounded(operands.Random(panels * kPanelCols * k));
   auto* w = static_cast<uint8_t*>(operands.Make(copies * matrix_bytes));
-  const void* a = operands.Make(shape.m * k * sizeof(Bf16));
+  auto* a = static_cast<uint8_t*>(operands.Make(shape.m * k * sizeof(Bf16)));
   void* out = operands.Make(int64_t{shape.m} * shape.n * static_cast<int64_t>(sizeof(float)));
   if (w == nullptr || a == nullptr || out == nullptr) {
     return Status(StatusCode::kResourceExhausted, "the device has no room for a product of " +
                                                       std::to_string(matrix_bytes) + " bytes");
+  }
+  for (int64_t i = 0; i < copies; ++i) {
+    device.CopyToDevice(w + i * matrix_bytes, random.data(), matrix_bytes);
+  }
+  for (int32_t row = 0; row < shape.m; ++row) {
+    device.CopyToDevice(a + row * k * sizeof(Bf16), random.data() + row % shape.n * k,
+                        k * sizeof(Bf16));
   }
   const auto run = [&](int64_t copy) {
     device.Run(cuda::GemmLaunch(DType::kBf16, cuda::GemmOutput::kStore, DType::kBf16,

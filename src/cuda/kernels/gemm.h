@@ -365,12 +365,35 @@ struct SharedSums {
   Sum sums[Tile::kRows][2 * kColumns + 4];  // of gate, of up
 };
 
+// A thread writes the gated outputs of one column, of each second row.
+template <Gate kGate, class Tile, typename Out, bool kGrouped, typename Sum>
+__device__ __forceinline__ void WriteGatedColumn(
+    const BlockPanels<Tile, GemmOutput::kGated>& panels, const BlockRows<kGrouped>& rows,
+    int first_row, const SharedSums<Tile, Sum>& shared) {
+  constexpr int kColumns = SharedSums<Tile, Sum>::kColumns, kRowsAtOnce = 2;
+  static_assert(kRowsAtOnce * kColumns == Tile::kThreads);
+  const GemmArgs& args = panels.args;
+  const int in_block = static_cast<int>(threadIdx.x) % kColumns;
+  const int slot = in_block / kPanelColumns, in_panel = in_block % kPanelColumns;
+  const int column = panels.OutputPanel(slot) * kPanelColumns + in_panel;
+  if (column >= args.columns) return;
+  const int of_gate = panels.WeightPanel(slot) * kPanelColumns + in_panel;
+  const int of_up = of_gate + args.up_panel * kPanelColumns;
+  Out* const out = static_cast<Out*>(args.out) + column;
+  const int left = rows.count - first_row, num_rows = left < Tile::kRows ? left : Tile::kRows;
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x) / kColumns; i < num_rows; i += kRowsAtOnce) {
+    const float gate = Finish(args, shared.sums[i][in_block], first_row + i, of_gate);
+    const float up = Finish(args, shared.sums[i][kColumns + in_block], first_row + i, of_up);
+    Round(Activate(kGate, gate) * up, out + rows.Out(first_row + i) * args.ldo);
+  }
+}
+
 // The gate is applied by all threads to the sums in shared memory, since its code is long.
 template <class Tile, typename Out, bool kGrouped, typename Sum>
 __device__ __forceinline__ void WriteGated(const BlockPanels<Tile, GemmOutput::kGated>& panels,
                                            const BlockRows<kGrouped>& rows, int first_row, int warp,
                                            const Sum (&sums)[Tile::kPanels][Tile::kRows / 8][4]) {
-  const GemmArgs& args = panels.args;
   using Shared = SharedSums<Tile, Sum>;
   static_assert(sizeof(Shared) <= sizeof(typename Tile::Shared));
   auto& shared = SharedMemory<Shared>();
@@ -384,17 +407,15 @@ __device__ __forceinline__ void WriteGated(const BlockPanels<Tile, GemmOutput::k
         sums[i][tile][sum];
   }
   __syncthreads();
-  const int left = rows.count - first_row, num_rows = left < Tile::kRows ? left : Tile::kRows;
-#pragma unroll 4
-  for (int i = static_cast<int>(threadIdx.x); i < num_rows * Shared::kColumns;
-       i += Tile::kThreads) {
-    const int row = i / Shared::kColumns, column = i % Shared::kColumns;
-    const int slot = column / kPanelColumns, in_panel = column % kPanelColumns;
-    if (!panels.Exists(slot)) continue;
-    WriteOutput<GemmOutput::kGated, Out>(
-        args, rows, first_row + row, panels.OutputPanel(slot) * kPanelColumns + in_panel,
-        panels.WeightPanel(slot) * kPanelColumns + in_panel, shared.sums[row][column],
-        shared.sums[row][Shared::kColumns + column]);
+  switch (panels.args.gate) {
+    case Gate::kSilu:
+      return WriteGatedColumn<Gate::kSilu, Tile, Out>(panels, rows, first_row, shared);
+    case Gate::kGelu:
+      return WriteGatedColumn<Gate::kGelu, Tile, Out>(panels, rows, first_row, shared);
+    case Gate::kGeluTanh:
+      return WriteGatedColumn<Gate::kGeluTanh, Tile, Out>(panels, rows, first_row, shared);
+    case Gate::kRelu:
+      return WriteGatedColumn<Gate::kRelu, Tile, Out>(panels, rows, first_row, shared);
   }
 }
 
@@ -427,11 +448,11 @@ struct TileSteps {
   }
 
   __device__ __forceinline__ void FillWeights(int step, int to) {
-    half && step == num_steps - 1 ? copies.template CopyWeights<true>(shared.w[to])
+    half&& step == num_steps - 1 ? copies.template CopyWeights<true>(shared.w[to])
                                  : copies.template CopyWeights<false>(shared.w[to]);
   }
   __device__ __forceinline__ void FillRows(int step, int to) {
-    half && step == num_steps - 1 ? copies.template CopyRows<true>(shared.rows[to])
+    half&& step == num_steps - 1 ? copies.template CopyRows<true>(shared.rows[to])
                                  : copies.template CopyRows<false>(shared.rows[to]);
   }
 

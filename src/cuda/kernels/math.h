@@ -50,15 +50,16 @@ __device__ __forceinline__ float NormalExp(float x) {
   return __uint_as_float(__float_as_uint(y) + (__float_as_uint(shifted) << 23));
 }
 
-// e^x. Results below the smallest normal number are 0.
+// e^x. Results below the smallest normal number are 0. Choices in the place of branches, which the
+// threads of a warp would take one after the other.
 __device__ __forceinline__ float Exp(float x) {
-  if (x != x) return x;
-  if (x < kExpMin) return 0.0f;
-  if (x > 0x1.62e42ep+6f) return __builtin_inff();
-  return NormalExp(x);
+  float y = NormalExp(x);
+  y = x < kExpMin ? 0.0f : y;
+  y = x > 0x1.62e42ep+6f ? __builtin_inff() : y;
+  return x != x ? x : y;
 }
 
-// The same for x that is not positive, without branches.
+// The same for x that is not positive.
 __device__ __forceinline__ float ExpOfNegative(float x) {
   const float y = NormalExp(x);
   const float zero_or_nan = x < kExpMin ? 0.0f : x;
