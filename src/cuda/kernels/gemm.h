@@ -50,8 +50,8 @@ struct SharedPanel {
   uint32_t words[kStepWords][kPanelColumns];
 };
 
-// The block has kWarps warps, and each multiplies all kRows rows by kPanels panels. A gated product
-// has two panels: one of gate and one of up.
+// The block has kWarps warps, and each multiplies all kRows rows by kPanels panels. In a gated
+// product one half of the block's panels are gate's, the other up's.
 template <int kWarps_, int kPanels_, int kRows_, int kStages_>
 struct GemmTile {
   static constexpr int kWarps = kWarps_;
@@ -119,8 +119,8 @@ struct BlockPlace {
 template <class Tile, GemmOutput kOutput>
 struct BlockPanels {
   static constexpr bool kGated = kOutput == GemmOutput::kGated;
-  static_assert(!kGated || Tile::kPanels == 2);
-  static constexpr int kOutputs = kGated ? Tile::kWarps : Tile::kBlockPanels;
+  static_assert(!kGated || Tile::kBlockPanels % 2 == 0);
+  static constexpr int kOutputs = kGated ? Tile::kBlockPanels / 2 : Tile::kBlockPanels;
 
   __device__ __forceinline__ BlockPanels(const GemmArgs& gemm, int column_tile)
       : args(gemm), first(column_tile * kOutputs) {}
@@ -361,17 +361,17 @@ __device__ __forceinline__ void WriteSums(const BlockPanels<Tile, kOutput>& pane
 // to different banks.
 template <class Tile, typename Sum>
 struct SharedSums {
-  static constexpr int kColumns = Tile::kWarps * kPanelColumns;
+  static constexpr int kColumns = Tile::kBlockPanels / 2 * kPanelColumns;
   Sum sums[Tile::kRows][2 * kColumns + 4];  // of gate, of up
 };
 
-// A thread writes the gated outputs of one column, of each second row.
+// A thread writes the gated outputs of one column.
 template <Gate kGate, class Tile, typename Out, bool kGrouped, typename Sum>
 __device__ __forceinline__ void WriteGatedColumn(
     const BlockPanels<Tile, GemmOutput::kGated>& panels, const BlockRows<kGrouped>& rows,
     int first_row, const SharedSums<Tile, Sum>& shared) {
-  constexpr int kColumns = SharedSums<Tile, Sum>::kColumns, kRowsAtOnce = 2;
-  static_assert(kRowsAtOnce * kColumns == Tile::kThreads);
+  constexpr int kColumns = SharedSums<Tile, Sum>::kColumns;
+  constexpr int kRowsAtOnce = Tile::kThreads / kColumns;
   const GemmArgs& args = panels.args;
   const int in_block = static_cast<int>(threadIdx.x) % kColumns;
   const int slot = in_block / kPanelColumns, in_panel = in_block % kPanelColumns;
@@ -400,11 +400,12 @@ __device__ __forceinline__ void WriteGated(const BlockPanels<Tile, GemmOutput::k
   const Lane lane;
   __syncthreads();  // no operand is read any more
 #pragma unroll
-  for (int c = 0; c < Tile::kRows; ++c) {
-    const int i = c % 2, tile = c / 8, sum = c / 2 % 4;
-    const int column = warp * kPanelColumns + lane.group + sum / 2 * 8;
-    shared.sums[tile * 8 + lane.quad * 2 + sum % 2][i * Shared::kColumns + column] =
-        sums[i][tile][sum];
+  for (int i = 0; i < Tile::kPanels; ++i) {
+    const int first = (i * Tile::kWarps + warp) * kPanelColumns + lane.group;
+#pragma unroll
+    for (int c = 0; c < Tile::kRows / 2; ++c) {
+      shared.sums[c / 4 * 8 + lane.quad * 2 + c % 2][first + c % 4 / 2 * 8] = sums[i][c / 4][c % 4];
+    }
   }
   __syncthreads();
   switch (panels.args.gate) {

@@ -134,7 +134,7 @@ TEST(Gemm, TheTileFollowsFromTheShapeAndTheDevice) {
   };
   EXPECT_EQ(launch(1, 4096).kernel, KernelId::kBf16Few8Store);
   EXPECT_EQ(launch(16, 4096).kernel, KernelId::kBf16Few16Store);
-  EXPECT_EQ(launch(8192, 4096).kernel, KernelId::kBf16LargeStore);
+  EXPECT_EQ(launch(8192, 4096).kernel, KernelId::kBf16HugeStore);
   EXPECT_LE(launch(8192, 4096, kLeastSharedBytes).shape.shared_bytes, kLeastSharedBytes);
   for (const int32_t m : {1, 9, 100, 1000, 10000}) {
     for (const int32_t columns : {16, 1024, 150000}) {

@@ -3,8 +3,6 @@
 // The tiles of products. Rows are rows of a; columns are columns of w, of which a gated product has
 // two for each output.
 
-#include <type_traits>
-
 #include "cuda/kernels/gemm.h"
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
@@ -19,25 +17,25 @@ struct TileOf<TileSize::kFew8, kGated> {
 };
 template <bool kGated>
 struct TileOf<TileSize::kFew16, kGated> {
-  using Tile = GemmTile<4, kGated ? 2 : 1, 16, kGated ? 4 : 6>;
+  using Tile = GemmTile<4, 1, 16, 6>;
 };
 // For short prompts and narrow matrices, which have few outputs for each multiprocessor.
 template <bool kGated>
 struct TileOf<TileSize::kFew32, kGated> {
-  using Tile = GemmTile<4, kGated ? 2 : 1, 32, kGated ? 4 : 5>;
+  using Tile = GemmTile<4, 1, 32, 5>;
 };
 template <bool kGated>
 struct TileOf<TileSize::kMiddle, kGated> {
   using Tile = GemmTile<4, kGated ? 2 : 1, 64, kGated ? 4 : 5>;
 };
-// For prompts. A gated product has no large tile of its own.
-template <bool kGated>
-struct TileOf<TileSize::kHuge, kGated> {
-  using Tile = GemmTile<8, 2, 128, 4>;
-};
+// For prompts.
 template <bool kGated>
 struct TileOf<TileSize::kLarge, kGated> {
-  using Tile = std::conditional_t<kGated, GemmTile<8, 2, 128, 4>, GemmTile<8, 1, 128, 6>>;
+  using Tile = GemmTile<8, 1, 128, 6>;
+};
+template <bool kGated>
+struct TileOf<TileSize::kHuge, kGated> {
+  using Tile = GemmTile<8, 1, 256, 4>;
 };
 
 template <TileSize kSize, GemmOutput kOutput>

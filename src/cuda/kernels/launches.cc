@@ -78,10 +78,10 @@ int64_t NumTiles(const TileTraits& tile, const GemmArgs& args) {
 struct StepTimes {
   int32_t alone, busy;
 };
-constexpr StepTimes kStepTimes[kTileSizes] = {{180, 110}, {175, 110}, {200, 128},
-                                              {290, 200}, {570, 520}, {1150, 1070}};
-constexpr StepTimes kGatedStepTimes[kTileSizes] = {{280, 220}, {370, 230},   {560, 375},
-                                                   {850, 430}, {1900, 1450}, {1900, 1450}};
+constexpr StepTimes kStepTimes[kTileSizes] = {{150, 110}, {175, 110}, {200, 128},
+                                              {290, 200}, {570, 520}, {980, 970}};
+constexpr StepTimes kGatedStepTimes[kTileSizes] = {{280, 220}, {240, 140}, {270, 165},
+                                                   {550, 350}, {640, 600}, {900, 1010}};
 
 // The nanoseconds of a step of all blocks of a product with this tile.
 int64_t CostOf(TileSize size, GemmOutput output, const GemmArgs& args) {

@@ -84,6 +84,28 @@ __device__ __forceinline__ void MultiplyInBackground(float (&sums)[16][4], const
         SKEIN_TILE(12), SKEIN_TILE(13), SKEIN_TILE(14), SKEIN_TILE(15)
       : "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]), "l"(RowsDescriptor(rows)));
 }
+__device__ __forceinline__ void MultiplyInBackground(float (&sums)[32][4], const uint32_t (&w)[4],
+                                                     const uint32_t* rows) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, "
+      "%127}, "
+      "{%128, %129, %130, %131}, %132, 1, 1, 1, 0;\n"
+      : SKEIN_TILE(0), SKEIN_TILE(1), SKEIN_TILE(2), SKEIN_TILE(3), SKEIN_TILE(4), SKEIN_TILE(5),
+        SKEIN_TILE(6), SKEIN_TILE(7), SKEIN_TILE(8), SKEIN_TILE(9), SKEIN_TILE(10), SKEIN_TILE(11),
+        SKEIN_TILE(12), SKEIN_TILE(13), SKEIN_TILE(14), SKEIN_TILE(15), SKEIN_TILE(16),
+        SKEIN_TILE(17), SKEIN_TILE(18), SKEIN_TILE(19), SKEIN_TILE(20), SKEIN_TILE(21),
+        SKEIN_TILE(22), SKEIN_TILE(23), SKEIN_TILE(24), SKEIN_TILE(25), SKEIN_TILE(26),
+        SKEIN_TILE(27), SKEIN_TILE(28), SKEIN_TILE(29), SKEIN_TILE(30), SKEIN_TILE(31)
+      : "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]), "l"(RowsDescriptor(rows)));
+}
 #undef SKEIN_TILE
 
 #else
