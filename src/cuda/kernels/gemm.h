@@ -461,6 +461,7 @@ struct TileSteps {
   // before: that of the step before, or before that one.
   __device__ __forceinline__ void Read(InUse& in_use) {
     WaitForCopies<Tile::kAhead - 2>();
+    if constexpr (Tile::kAsync) ShowCopiesToProducts();
     __syncthreads();  // the step has arrived for all threads, and nobody reads the other any more
     if (next_step < num_steps) {
       FillWeights(next_step, fill_stage);

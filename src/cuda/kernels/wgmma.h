@@ -17,6 +17,10 @@ namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
 inline constexpr bool kHasWgmma = true;
 
+// Lets background products see what this thread's finished copies wrote to shared memory.
+__device__ __forceinline__ void ShowCopiesToProducts() {
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
 // Before the first product behind other writes to registers that products use.
 __device__ __forceinline__ void BeginProducts() {
   asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
@@ -111,6 +115,7 @@ __device__ __forceinline__ void MultiplyInBackground(float (&sums)[32][4], const
 #else
 
 inline constexpr bool kHasWgmma = false;
+__device__ __forceinline__ void ShowCopiesToProducts() {}
 __device__ __forceinline__ void BeginProducts() {}
 __device__ __forceinline__ void EndProducts() {}
 template <int kPending>
