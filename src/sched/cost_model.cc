@@ -156,6 +156,13 @@ void CostModel::Ratio::Observe(double log_ratio) {
   log_mean += weight * (log_ratio - log_mean);
 }
 
+void CostModel::Adopt(const CostFit& fit) {
+  fit_ = fit;
+  ++version_;
+  drift_ = {};
+  kinds_ = {};
+}
+
 double CostModel::LogRatio(const StepWork& work, double us) const {
   return std::clamp(std::log(us / PredictUs(work)), -kMaxLogRatio, kMaxLogRatio);
 }

@@ -55,6 +55,8 @@ class CostModel {
   const CostFit& fit() const { return fit_; }
   int64_t version() const { return version_; }
   bool known() const { return fit_ != CostFit{}; }
+  // Begins a new version with this fit. Measurements so far are forgotten.
+  void Adopt(const CostFit& fit);
   double PredictUs(const StepWork& work) const { return skein::PredictUs(fit_, work); }
   // The prediction, corrected by the measured times of this kind of step. A mixed step without
   // measurements is corrected by measurements of prefills, the most similar kind. Without these

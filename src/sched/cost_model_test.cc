@@ -109,5 +109,20 @@ TEST(CostModel, WhatIsNotKnownIsNotCorrected) {
   EXPECT_EQ(model.fit(), CostFit{});
 }
 
+TEST(CostModel, AdoptsAnotherFitWithoutTheOldCorrections) {
+  CostModel model({.step_us = 100, .token_us = 1});
+  const StepWork work = WorkOf(100, 0);
+  for (int i = 0; i < 40; ++i) {
+    model.ObserveKind(StepKind::kPrefill, work, 400);
+    model.Observe(work, 400);
+  }
+  const int64_t version = model.version();
+  model.Adopt({.step_us = 50, .token_us = 2});
+  EXPECT_EQ(model.version(), version + 1);
+  EXPECT_EQ(model.PredictUs(work), 250);
+  EXPECT_EQ(model.PredictUs(work, StepKind::kPrefill), 250);
+  EXPECT_EQ(model.drift(), 1);
+}
+
 }  // namespace
 }  // namespace skein

@@ -53,6 +53,17 @@ void Scheduler::set_mixed_step_us(TimeUs us) {
   if (config_.max_whole_prompt_len == 0) pace_.set_bound_us(us);
 }
 
+void Scheduler::AdoptProfile(const CostFit& cost, const DecodeFit& decode_cost, TimeUs now_us) {
+  SKEIN_CHECK(empty());
+  for (SchedulerObserver* observer : observers_) observer->OnProfile(cost, decode_cost, now_us);
+  if (cost != CostFit{}) {
+    cost_.Adopt(cost);
+    predictor_.Forget();
+    ranks_.AdoptCosts(now_us);
+  }
+  if (decode_cost != DecodeFit{}) policies_.decode_set->AdoptDecodeCosts(decode_cost);
+}
+
 Status Scheduler::CheckFits(const SchedulerConfig& config, const Request& request) {
   return skein::CheckFits(config, request);
 }

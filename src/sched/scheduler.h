@@ -78,6 +78,10 @@ class Scheduler {
   // Models whose prompts may have to run whole have no bound.
   void set_mixed_step_us(TimeUs us);
 
+  // From now on, the policies predict by these costs of the device. Fits of zeros leave the costs
+  // that were known. REQUIRES: empty().
+  void AdoptProfile(const CostFit& cost, const DecodeFit& decode_cost, TimeUs now_us);
+
   // REQUIRES: CheckFits is ok; `id` is new and below 2^47.
   void Arrive(RequestId id, Request request, TimeUs now_us);
   // Ends a request, or one sample of it, with kCancelled. Sequences outside the step in flight free

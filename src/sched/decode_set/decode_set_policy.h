@@ -5,6 +5,7 @@
 
 #include "sched/decode_set/stop_table.h"
 #include "sched/sequence.h"
+#include "skein/config.h"
 #include "skein/engine.h"
 
 namespace skein {
@@ -47,6 +48,8 @@ class DecodeSetPolicy {
   virtual bool FollowsCache() const { return false; }
   // Whether choices depend on SchedulerConfig::decode_cost, so that a profile run improves them.
   virtual bool NeedsDecodeCosts() const { return false; }
+  // A profile has measured decodes. REQUIRES: no request waits or runs.
+  virtual void AdoptDecodeCosts(const DecodeFit& /*fit*/) {}
   // A request begins to wait. REQUIRES: its prompt is hashed; `sequence` stays until Leave.
   virtual void Enter(Sequence* /*sequence*/, TimeUs /*now_us*/) {}
   // The rank of a request, waiting or not, has changed.

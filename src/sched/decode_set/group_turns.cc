@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 
+#include "base/check.h"
+
 namespace skein {
 namespace {
 
@@ -37,6 +39,13 @@ GroupTurns::GroupTurns(const StopOptions& options, const DecodeFit& fit, const D
       tree_(tree),
       chunk_tokens_(chunk_tokens),
       groups_(tree) {}
+
+void GroupTurns::AdoptFit(const DecodeFit& fit) {
+  SKEIN_CHECK(!restricts_);
+  fit_ = fit;
+  factors_ = {};
+  prompts_ = {};
+}
 
 // Shared levels are whole blocks. So they tell how many tokens of the batch are the same.
 DecodeWork GroupTurns::WorkOf(int32_t num_decodes, const Batch& batch) const {

@@ -60,6 +60,9 @@ class GroupTurns {
     int64_t output_tokens = 0;  // generated so far
   };
 
+  // From now on, predictions use this fit. REQUIRES: restricts() is false.
+  void AdoptFit(const DecodeFit& fit);
+
   LoadEstimate& load() { return load_; }
   const LoadEstimate& load() const { return load_; }
   const DecodeLimits& limits() const { return limits_; }
@@ -131,7 +134,7 @@ class GroupTurns {
   bool Begin(const Forecast& turn);
 
   const StopOptions options_;
-  const DecodeFit fit_;
+  DecodeFit fit_;
   const DecodeLimits limits_;
   const ChunkedHashTree* const tree_;
   const int32_t chunk_tokens_;

@@ -76,6 +76,15 @@ TEST_F(GroupTurnsTest, DoNotBeginWhereNothingIsToBeGained) {
   }
 }
 
+TEST_F(GroupTurnsTest, BeginOnceAProfileTellsTheCosts) {
+  Make(DecodeFit{});
+  for (int i = 0; i < 800; ++i) Arrive(i % 8, i * 1000);
+  EXPECT_FALSE(turns_->Decide(batch_, true, false, 800'000));
+  turns_->AdoptFit(kCached);
+  EXPECT_TRUE(turns_->Decide(batch_, true, false, 800'000));
+  EXPECT_TRUE(turns_->restricts());
+}
+
 // No request waits if all find a slot and few arrive, so a turn would only make requests wait.
 TEST_F(GroupTurnsTest, DoNotBeginAtALowRate) {
   Make(kCached);

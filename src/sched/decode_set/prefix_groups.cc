@@ -280,7 +280,7 @@ const PrefixGroups::Choice& PrefixGroups::Choose(TimeUs now_us) {
   choice_ = Choice{};  // a turn may have begun
   if (!found) return *choice_;
   const int32_t best = *found;
-  const int32_t priority = PriorityOf(members_[best]);
+  const int32_t priority = members_[best].priority();
   if (priority > least_urgent_) return *choice_;
   const int32_t overdue = FirstOverdue(priority, now_us);
   if (overdue != kNone && IsClosed(members_[overdue])) {
@@ -345,7 +345,7 @@ void PrefixGroups::Uproot(int32_t number) {
 
 void PrefixGroups::LinkWaiting(int32_t number) {
   Member& member = members_[number];
-  const int32_t priority = PriorityOf(member);
+  const int32_t priority = member.priority();
   auto line = std::ranges::lower_bound(lines_, priority, {}, &Line::priority);
   if (line == lines_.end() || line->priority != priority) {
     line = lines_.insert(line, {.priority = priority});
@@ -357,8 +357,8 @@ void PrefixGroups::LinkWaiting(int32_t number) {
 
 void PrefixGroups::UnlinkWaiting(int32_t number) {
   Member& member = members_[number];
-  const auto line = std::ranges::lower_bound(lines_, PriorityOf(member), {}, &Line::priority);
-  SKEIN_CHECK(line != lines_.end() && line->priority == PriorityOf(member));
+  const auto line = std::ranges::lower_bound(lines_, member.priority(), {}, &Line::priority);
+  SKEIN_CHECK(line != lines_.end() && line->priority == member.priority());
   (member.prev != kNone ? members_[member.prev].next : line->first) = member.next;
   (member.next != kNone ? members_[member.next].prev : line->last) = member.prev;
   member.prev = member.next = kNone;
@@ -375,7 +375,7 @@ void PrefixGroups::CheckIntegrity() const {
       const Member& member = members_[i];
       ++num_linked;
       SKEIN_CHECK(!member.active && member.entered_us >= before_us);
-      SKEIN_CHECK(PriorityOf(member) == line.priority);
+      SKEIN_CHECK(member.priority() == line.priority);
       SKEIN_CHECK(member.sequence->request->decode_set_member == i);
       SKEIN_CHECK(member.handle == kNone ? std::ranges::count(aside_, i) == 1
                                          : member_of_[member.handle] == i);

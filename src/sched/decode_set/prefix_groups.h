@@ -81,6 +81,9 @@ class PrefixGroups final : public DecodeSetPolicy {
   bool FollowsOrder() const override { return by_order_ && turns_ && !turns_->restricts(); }
   bool FollowsCache() const override { return true; }
   bool NeedsDecodeCosts() const override { return turns_.has_value(); }
+  void AdoptDecodeCosts(const DecodeFit& fit) override {
+    if (turns_) turns_->AdoptFit(fit);
+  }
   void Enter(Sequence* sequence, TimeUs now_us) override;
   void Rerank(const RequestRecord& request) override;
   void Join(RequestRecord* request, TimeUs now_us) override;
@@ -137,6 +140,8 @@ class PrefixGroups final : public DecodeSetPolicy {
     int32_t prev = kNone;     // in the line of its priority
     int32_t next = kNone;
     bool active = false;
+
+    int32_t priority() const { return sequence->request->urgency.priority; }
   };
 
   // The waiting members of one priority, in the order in which they entered.
@@ -169,9 +174,6 @@ class PrefixGroups final : public DecodeSetPolicy {
   bool DecideTurns(bool joinable, bool urgent, TimeUs now_us);
   std::optional<int32_t> FindBest(TimeUs now_us);
   void Uproot(int32_t member);
-  int32_t PriorityOf(const Member& member) const {
-    return member.sequence->request->urgency.priority;
-  }
   void LinkWaiting(int32_t member);
   void UnlinkWaiting(int32_t member);
   bool IsOverdue(const Member& member, TimeUs now_us) const {

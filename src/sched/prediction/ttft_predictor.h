@@ -28,6 +28,9 @@ class TtftPredictor {
   // The step took `us`.
   void Observe(const Step& step, double us);
 
+  // Forgets all errors: the cost model has another fit.
+  void Forget() { residuals_ = {}; }
+
   double PredictUs(const StepWork& work, StepKind kind) const;
   void Observe(const StepWork& work, StepKind kind, double us);
 

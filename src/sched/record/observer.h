@@ -18,6 +18,9 @@ class SchedulerObserver {
   virtual ~SchedulerObserver() = default;
 
   virtual void OnStart(const SchedulerConfig& /*config*/) {}
+  // From now on the scheduler uses these costs.
+  virtual void OnProfile(const CostFit& /*cost*/, const DecodeFit& /*decode_cost*/,
+                         TimeUs /*now_us*/) {}
   // The listener that is told which blocks enter and leave the prefix cache; null: none. At most
   // one observer may have a listener.
   virtual BlockListener* block_listener() { return nullptr; }

@@ -77,22 +77,25 @@ std::string PlanMembers(const StepPlan& plan) {
   return PlanMembers("mixed", mixed.copies, mixed.prefills, mixed.decodes);
 }
 
+std::string CostNumbers(const CostFit& fit) {
+  return fmt::format("{},{},{},{}", fit.step_us, fit.token_us, fit.pair_us, fit.row_us);
+}
+
 std::string ChoiceMembers(const SchedulerConfig& config) {
   return fmt::format(
       R"("sharing":"{}","preempt_granularity":"{}","max_suspended_steps":{},)"
       R"("max_suspended_us":{},"decode_steps":"{}","max_decode_wait_us":{},"express_blocks":{},)"
       R"("decode_set":"{}","order":"{}","batching":"{}",)"
-      R"("jct":"{}","aging":{},"cost":[{},{},{},{}],"execution":"{}","retention":"{}",)"
+      R"("jct":"{}","aging":{},"cost":[{}],"execution":"{}","retention":"{}",)"
       R"("default_slo_us":{},"max_late_us":{},"slo_batch_tokens":{})",
       NameOf(config.policies.sharing), NameOf(config.policies.granularity),
       config.preemption.max_suspended_steps, config.preemption.max_suspended_us,
       NameOf(config.preemption.decode_steps), config.policies.max_decode_wait_us,
       ExpressBlocks(config), NameOf(config.policies.decode_set), NameOf(config.policies.order),
       NameOf(config.policies.batching), NameOf(config.jct.by), config.jct.aging,
-      config.cost.step_us, config.cost.token_us, config.cost.pair_us, config.cost.row_us,
-      NameOf(config.policies.execution), NameOf(config.policies.retention),
-      config.deadlines.default_slo_us, config.deadlines.max_late_us,
-      config.deadlines.slo_batch_tokens);
+      CostNumbers(config.cost), NameOf(config.policies.execution),
+      NameOf(config.policies.retention), config.deadlines.default_slo_us,
+      config.deadlines.max_late_us, config.deadlines.slo_batch_tokens);
 }
 
 std::string DecodeCost(const DecodeFit& fit) {
@@ -128,6 +131,13 @@ void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
                        StopConstants(config.prefix_groups.stop), config.prefix_groups.stop.seed,
                        config.prefix_groups.max_wait_us, config.prefix_groups.max_wait_stretch,
                        DecodeCost(config.decode_cost), Learned(config))
+        << '\n';
+}
+
+void SchedulerRecorder::OnProfile(const CostFit& cost, const DecodeFit& decode_cost,
+                                  TimeUs now_us) {
+  *out_ << fmt::format(R"({{"event":"profile","t":{},"cost":[{}],"decode_cost":[{}]}})", now_us,
+                       CostNumbers(cost), DecodeCost(decode_cost))
         << '\n';
 }
 

@@ -11,6 +11,8 @@ namespace skein {
 // the engine's clock.
 //
 //   {"event":"start", <members of SchedulerConfig>}
+//   {"event":"profile","t":T,"cost":[...],"decode_cost":[...]}
+//                                                    from now on in place of those of "start"
 //   {"event":"arrive","t":T,"id":I,"prompt":[...],"output":"generate|labels|embedding|classes",
 //    "max_tokens":..., <other members of the request that the scheduler reads>}
 //                                                    requests that generate nothing have defaults
@@ -32,6 +34,7 @@ class SchedulerRecorder final : public SchedulerObserver {
   explicit SchedulerRecorder(std::ostream* out) : out_(out) {}
 
   void OnStart(const SchedulerConfig& config) override;
+  void OnProfile(const CostFit& cost, const DecodeFit& decode_cost, TimeUs now_us) override;
   void OnArrive(RequestId id, const Request& request, TimeUs now_us) override;
   void OnCancel(RequestId id, int32_t sample, TimeUs now_us) override;
   void OnPlan(int64_t iteration, const StepPlan& plan, TimeUs now_us) override;

@@ -105,8 +105,15 @@ std::string RecordRun(uint64_t seed, const char* preset) {
   Scheduler scheduler(config, {&recorder});
   TimeUs now_us = 0;
   RequestId next_id = 0;
+  RequestId num_requests = preset == std::string("auto") ? 20 : 40;
   while (next_id < 40 || !scheduler.empty()) {
-    if (next_id < 40 && !random.OneIn(3)) {
+    if (next_id == num_requests && scheduler.empty()) {  // a profile in a moment without requests
+      scheduler.AdoptProfile({.step_us = 3, .token_us = 0.7, .pair_us = 0.01, .row_us = 1},
+                             {.step_us = 3, .row_us = 0.1, .token_us = 0.3, .cache_tokens = 9.5},
+                             now_us);
+      num_requests = 40;
+    }
+    if (next_id < num_requests && !random.OneIn(3)) {
       Request request = RandomRequest(&random);
       if (Scheduler::CheckFits(config, request).ok()) {
         scheduler.Arrive(next_id++, std::move(request), now_us);
@@ -118,7 +125,7 @@ std::string RecordRun(uint64_t seed, const char* preset) {
     if (plan == nullptr) continue;
     if (random.OneIn(2)) {  // the step is stopped, and other requests arrive meanwhile
       Request request = RandomRequest(&random);
-      if (next_id < 40 && Scheduler::CheckFits(config, request).ok()) {
+      if (next_id < num_requests && Scheduler::CheckFits(config, request).ok()) {
         scheduler.Arrive(next_id++, std::move(request), now_us);
       }
       if (scheduler.Reconsider(now_us += random.Between(1, 500)) != StepFate::kGoesOn) continue;
@@ -148,8 +155,17 @@ StopOptions StopOptionsOf(const json& event) {
   return options;
 }
 
+CostFit CostOf(const json& event) {
+  const json& cost = event["cost"];
+  return {cost[0], cost[1], cost[2], cost[3]};
+}
+
+DecodeFit DecodeCostOf(const json& event) {
+  const json& cost = event["decode_cost"];
+  return {cost[0], cost[1], cost[2], cost[3], cost[4], cost[5]};
+}
+
 SchedulerConfig ConfigOf(const json& event) {
-  const json &cost = event["cost"], &decode = event["decode_cost"];
   return {.policies = {.order = Named<Order>(event["order"]),
                        .batching = Named<Batching>(event["batching"]),
                        .sharing = Named<Sharing>(event["sharing"]),
@@ -172,8 +188,8 @@ SchedulerConfig ConfigOf(const json& event) {
                             .max_wait_stretch = event["stop_max_wait_stretch"]},
           .dynamic_step_us = event["dynamic_step_us"],
           .max_prefix_wait_us = event["max_prefix_wait_us"],
-          .cost = {cost[0], cost[1], cost[2], cost[3]},
-          .decode_cost = {decode[0], decode[1], decode[2], decode[3], decode[4], decode[5]},
+          .cost = CostOf(event),
+          .decode_cost = DecodeCostOf(event),
           .num_kv_blocks = event["num_kv_blocks"],
           .max_model_len = event["max_model_len"],
           .max_num_seqs = event["max_num_seqs"],
@@ -222,6 +238,8 @@ std::string Replay(const std::string& log) {
     if (kind == "start") {
       scheduler =
           std::make_unique<Scheduler>(ConfigOf(event), std::vector<SchedulerObserver*>{&recorder});
+    } else if (kind == "profile") {
+      scheduler->AdoptProfile(CostOf(event), DecodeCostOf(event), event["t"]);
     } else if (kind == "arrive") {
       scheduler->Arrive(event["id"], RequestOf(event), event["t"]);
     } else if (kind == "cancel" && event["sample"] < 0) {
@@ -255,13 +273,15 @@ TEST(SchedulerRecorder, ReplayingALogGivesTheSamePlans) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
     for (const char* preset :
          {"prelude", "vllm-fcfs", "request-level", "feather", "prefill-only", "sglang-lpm",
-          "sglang-dfs-weight", "dynamic", "preempt-op", "distserve"}) {
+          "sglang-dfs-weight", "dynamic", "preempt-op", "distserve", "auto"}) {
       SCOPED_TRACE(preset + std::string(" seed ") + std::to_string(seed));
       const std::string log = RecordRun(seed, preset);
       EXPECT_NE(log.find("\"class\":\"mixed\""), std::string::npos);
       EXPECT_NE(log.find("\"event\":\"cancel\""), std::string::npos);
       const bool resumes = log.find("\"event\":\"resume\"") != std::string::npos;
-      EXPECT_TRUE(!resumes || preset == std::string_view("preempt-op"));
+      const bool is_auto = preset == std::string_view("auto");
+      EXPECT_TRUE(!resumes || is_auto || preset == std::string_view("preempt-op"));
+      EXPECT_EQ(log.find("\"event\":\"profile\"") != std::string::npos, is_auto);
       num_with_resumes += resumes;
       EXPECT_EQ(Replay(log), log);
     }
