@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -44,6 +45,12 @@ class BoundedQueue {
   void Drain(std::vector<T>* out) {
     const std::lock_guard lock(mutex_);
     TakeAll(out);
+  }
+
+  // Consumer: waits for an item or Close, at most so long. Returns whether one of these came.
+  bool WaitFor(std::chrono::microseconds time) {
+    std::unique_lock lock(mutex_);
+    return not_empty_.wait_for(lock, time, [this] { return closed_ || !items_.empty(); });
   }
 
   // Consumer: waits for an item or Close, then drains. Returns false once the queue is closed and

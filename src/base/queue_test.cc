@@ -23,6 +23,21 @@ TEST(BoundedQueue, RefusesWhenFullAndWhenClosed) {
   EXPECT_FALSE(queue.WaitAndDrain(&items));
 }
 
+TEST(BoundedQueue, WaitsForAnItemSoLong) {
+  using std::chrono::microseconds;
+  BoundedQueue<int> queue(2);
+  EXPECT_FALSE(queue.WaitFor(microseconds(1000)));
+  EXPECT_TRUE(queue.TryPush(1));
+  EXPECT_TRUE(queue.WaitFor(microseconds(0)));
+  std::vector<int> items;
+  queue.Drain(&items);
+  EXPECT_EQ(items, (std::vector{1}));  // it took nothing
+  EXPECT_FALSE(queue.WaitFor(microseconds(0)));
+  std::thread producer([&queue] { queue.Close(); });
+  EXPECT_TRUE(queue.WaitFor(microseconds(60'000'000)));
+  producer.join();
+}
+
 TEST(BoundedQueue, KeepsEachProducersOrder) {
   constexpr int kProducers = 3, kItems = 1000;
   BoundedQueue<std::pair<int, int>> queue(16);

@@ -1,6 +1,7 @@
 #include "engine/decode_profile.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace skein {
 namespace {
@@ -54,27 +55,47 @@ DecodeProfileLimits DecodeProfileLimitsOf(const SchedulerConfig& config) {
           .time_us = kDecodeProfileUs};
 }
 
+DecodeProfile::DecodeProfile(StepProfiler* profiler, const Clock* clock,
+                             const DecodeProfileLimits& limits)
+    : profiler_(profiler), clock_(clock), limit_us_(limits.time_us) {
+  if (profiler->draws() && profiler->retains_all()) {
+    steps_ = StepsOf(limits, profiler->num_kv_blocks());
+  }
+}
+
+bool DecodeProfile::Measure(const std::atomic<bool>& stop) {
+  const ProfileDecodes& step = steps_[next_];
+  const DecodeWork work = WorkOfDecodes(step);
+  const double end_us = static_cast<double>(used_us_) + 2 * us_per_token_ * work.asked;
+  const bool late = samples_.size() >= kMinDecodeSamples && end_us > static_cast<double>(limit_us_);
+  if (late || !profiler_->Fits(step)) {
+    ++next_;
+    return true;
+  }
+  const TimeUs begin_us = clock_->NowUs();
+  // The first run is not counted: it touches memory that no step has touched.
+  std::optional<double> us = profiler_->TryDecodesUs(step, stop);
+  if (us) us = profiler_->TryDecodesUs(step, stop);
+  used_us_ += clock_->NowUs() - begin_us;
+  if (!us) return false;
+  samples_.push_back({work, *us});
+  us_per_token_ = *us / work.asked;
+  ++next_;
+  return true;
+}
+
+int32_t DecodeProfile::most_blocks() const {
+  int64_t most = 0;
+  for (const ProfileDecodes& step : steps_) most = std::max(most, NumBlocksOf(step));
+  return static_cast<int32_t>(most);
+}
+
 std::vector<DecodeSample> ProfileSharedDecodes(StepProfiler& profiler, const Clock& clock,
                                                const DecodeProfileLimits& limits) {
-  if (!profiler.draws() || !profiler.retains_all()) return {};
-  const TimeUs end_us = clock.NowUs() + limits.time_us;
-  std::vector<DecodeSample> samples;
-  double us_per_token = 0;  // of the longest step so far
-  for (const ProfileDecodes& step : StepsOf(limits, profiler.num_kv_blocks())) {
-    const DecodeWork work = WorkOfDecodes(step);
-    const bool few = samples.size() < kMinDecodeSamples;
-    const double predicted_us = us_per_token * work.asked;
-    if (!few &&
-        static_cast<double>(clock.NowUs()) + 2 * predicted_us > static_cast<double>(end_us)) {
-      continue;
-    }
-    // The first run is not counted: it touches memory that no step has touched.
-    profiler.MeasureDecodesUs(step);
-    const double us = profiler.MeasureDecodesUs(step);
-    samples.push_back({work, us});
-    us_per_token = us / work.asked;
-  }
-  return samples;
+  const std::atomic<bool> never{false};
+  DecodeProfile profile(&profiler, &clock, limits);
+  while (!profile.done()) profile.Measure(never);
+  return profile.samples();
 }
 
 }  // namespace skein

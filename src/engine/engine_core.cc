@@ -26,6 +26,12 @@ void EngineCore::Begin() {
   scheduler_->set_mixed_step_us(mixed_step_us_);
 }
 
+void EngineCore::AdoptProfile(const CostFit& cost, const DecodeFit& decode_cost) {
+  if (cost != CostFit{}) config_.cost = cost;
+  if (decode_cost != DecodeFit{}) config_.decode_cost = decode_cost;
+  scheduler_->AdoptProfile(cost, decode_cost, clock_->NowUs());
+}
+
 void EngineCore::set_mixed_step_us(TimeUs us) {
   mixed_step_us_ = us;
   scheduler_->set_mixed_step_us(us);

@@ -78,6 +78,9 @@ class EngineCore {
   // Passes the outputs that are new since the last call to the callbacks.
   void Dispatch();
 
+  // As Scheduler::AdoptProfile; Begin keeps the costs.
+  void AdoptProfile(const CostFit& cost, const DecodeFit& decode_cost);
+
   void set_mixed_step_us(TimeUs us);
   bool empty() const { return scheduler_->empty(); }
   // Requests that have never been scheduled.
@@ -131,7 +134,7 @@ class EngineCore {
   static void Lose(Caller* caller, RequestId id);
   void CancelLost();
 
-  const SchedulerConfig config_;
+  SchedulerConfig config_;
   const std::vector<SchedulerObserver*> observers_;
   const PolicyLists lists_;
   Executor* const executor_;

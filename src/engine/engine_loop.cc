@@ -56,6 +56,10 @@ TimeUs MaxWaitUs(const EngineConfig& config, const Request& request) {
   return request.timeout_us ? std::max<TimeUs>(1, *request.timeout_us / 2) : config.max_wait_us;
 }
 
+// Clients that wait for each answer before their next request never leave the engine alone so long:
+// the profile stops none of their requests.
+constexpr auto kQuiet = std::chrono::milliseconds(100);
+
 constexpr auto kMemoryPause = std::chrono::milliseconds(1);
 
 int64_t SecondsUntil(TimeUs us) { return std::max<int64_t>(1, (us + 999'999) / 1'000'000); }
@@ -70,7 +74,8 @@ double UsPerToken(const CostFit& fit) {
 
 EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& scheduler_config,
                        Executor* executor, const Clock* clock,
-                       std::vector<SchedulerObserver*> observers)
+                       std::vector<SchedulerObserver*> observers,
+                       std::unique_ptr<IdleProfile> profile)
     : config_(config),
       scheduler_config_(scheduler_config),
       limits_{.vocab_size = config.vocab_size,
@@ -88,7 +93,8 @@ EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& schedu
       clock_(clock),
       events_(MaxEvents(config)),
       core_(scheduler_config, executor, clock, std::move(observers),
-            [this](RequestId id) { NoteEnded(id); }) {
+            [this](RequestId id) { NoteEnded(id); }),
+      profile_(std::move(profile)) {
   if (config.max_wait_us > 0) core_.set_mixed_step_us(kMixedStepUs);
   queue_.wait = WaitEstimate(UsPerToken(scheduler_config.cost));
   published_stats_ = core_.Stats();
@@ -311,10 +317,11 @@ void EngineLoop::Run() {
 
 bool EngineLoop::RunRound() {
   if (batch_.events.empty() && core_.empty()) {
+    const bool slept = !ProfileWhileIdle();
     if (!events_.WaitAndDrain(&batch_.events)) return false;
     const auto* arrival =
         batch_.events.empty() ? nullptr : std::get_if<Arrival>(&batch_.events.front());
-    if (arrival != nullptr) core_.AddWakeup(clock_->NowUs() - arrival->arrival_us);
+    if (arrival != nullptr && slept) core_.AddWakeup(clock_->NowUs() - arrival->arrival_us);
   }
   Acknowledge();
   events_.Drain(&batch_.events);
@@ -322,6 +329,23 @@ bool EngineLoop::RunRound() {
   SaveMemory();
   RunStep();
   return true;
+}
+
+// Takes the profile until an event comes. Returns whether one came while a step was measured.
+bool EngineLoop::ProfileWhileIdle() {
+  if (profile_ == nullptr || events_.WaitFor(kQuiet)) return false;
+  try {
+    core_.VisitBlocks([this](BlockManager* blocks) { profile_->UseFreeMemory(blocks); });
+    while (!profile_->done()) {
+      Acknowledge();  // before the look at the queue: a later event stops the step
+      if (events_.WaitFor(std::chrono::microseconds(0))) return true;
+      profile_->Measure(preempt_);
+    }
+    core_.AdoptProfile(profile_->Costs(), profile_->DecodeCosts());
+  } catch (const std::bad_alloc&) {  // the costs that are known must do
+  }
+  profile_ = nullptr;
+  return false;
 }
 
 void EngineLoop::HandleEvents() {
@@ -498,7 +522,8 @@ void EngineLoop::NoteEnded(RequestId id) {
 
 Result<std::unique_ptr<EngineLoop>> MakeEngine(const EngineConfig& config, Executor* executor,
                                                const Clock* clock,
-                                               std::vector<SchedulerObserver*> observers) {
+                                               std::vector<SchedulerObserver*> observers,
+                                               std::unique_ptr<IdleProfile> profile) {
   SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler_config, MakeSchedulerConfig(config));
   const std::pair<const char*, int32_t> limits[] = {
       {"vocab_size", config.vocab_size}, {"max_queued_requests", config.max_queued_requests}};
@@ -518,7 +543,7 @@ Result<std::unique_ptr<EngineLoop>> MakeEngine(const EngineConfig& config, Execu
                   "max_wait_us");
   }
   return std::make_unique<EngineLoop>(config, scheduler_config, executor, clock,
-                                      std::move(observers));
+                                      std::move(observers), std::move(profile));
 }
 
 }  // namespace skein

@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "engine/engine_core.h"
 #include "engine/executor.h"
+#include "engine/idle_profile.h"
 #include "engine/wait_estimate.h"
 #include "skein/config.h"
 #include "skein/engine.h"
@@ -36,6 +37,10 @@ namespace skein {
 // a running step. It stops the step, clears the signal and runs the scheduler. No thread is woken
 // for this, so nothing waits for a processor.
 //
+// An engine with an IdleProfile takes it once it has had nothing to do for a tenth of a second, a
+// step at a time. An event stops that step like any other, and the step is measured again later.
+// With a sharing rule that does not preempt, the event waits for the step's end.
+//
 // sched/sequence.h draws the states of a request. Callbacks run on the engine's thread.
 //
 // Memory may run out anywhere. The engine's thread then takes from a reserve
@@ -46,9 +51,10 @@ class EngineLoop final : public Engine {
  public:
   // `executor`, `clock` and the observers outlive the engine. The executor and the observers are
   // called on the engine's thread only (OnStart on the constructor's). REQUIRES: `scheduler_config`
-  // was made from `config`.
+  // was made from `config`. `profile` is taken while there is no work; may be null.
   EngineLoop(const EngineConfig& config, const SchedulerConfig& scheduler_config,
-             Executor* executor, const Clock* clock, std::vector<SchedulerObserver*> observers);
+             Executor* executor, const Clock* clock, std::vector<SchedulerObserver*> observers,
+             std::unique_ptr<IdleProfile> profile = nullptr);
   ~EngineLoop() override;  // calls Shutdown
   EngineLoop(const EngineLoop&) = delete;
   EngineLoop& operator=(const EngineLoop&) = delete;
@@ -147,6 +153,7 @@ class EngineLoop final : public Engine {
                  std::vector<RequestId>* ids);
   void Run();
   bool RunRound();  // false: the queue is closed
+  bool ProfileWhileIdle();
   void HandleEvents();
   void Handle(Event* event);
   void AnswerView(const ViewRequest& request);
@@ -175,6 +182,7 @@ class EngineLoop final : public Engine {
   EngineCore core_;
   std::optional<Alarm> alarm_;  // raises the signal too; only with a sharing that preempts
   Batch batch_;
+  std::unique_ptr<IdleProfile> profile_;  // null: there is none, or it has been taken
   static constexpr size_t kPatienceEntries = 1024;
   std::set<Patience> patience_;               // of requests that may not have begun
   size_t patience_limit_ = kPatienceEntries;  // at this size, those that have begun are erased
@@ -193,9 +201,10 @@ class EngineLoop final : public Engine {
 };
 
 // Makes a running engine for `config`. Fails with kInvalidArgument, naming the member, if the
-// configuration is out of range.
+// configuration is out of range. `profile`: as for EngineLoop.
 Result<std::unique_ptr<EngineLoop>> MakeEngine(const EngineConfig& config, Executor* executor,
                                                const Clock* clock,
-                                               std::vector<SchedulerObserver*> observers = {});
+                                               std::vector<SchedulerObserver*> observers = {},
+                                               std::unique_ptr<IdleProfile> profile = nullptr);
 
 }  // namespace skein

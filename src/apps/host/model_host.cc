@@ -26,6 +26,7 @@
 #include "engine/cost_profile.h"
 #include "engine/decode_profile.h"
 #include "engine/engine_loop.h"
+#include "engine/idle_profile.h"
 #include "runtime/cpu_runtime.h"
 #include "sched/config.h"
 #include "sched/policies.h"
@@ -203,7 +204,7 @@ class CpuModelHost final : public ModelHost {
 
  private:
   Status InitObservers(const ModelHostOptions& options, std::vector<SchedulerObserver*>* observers);
-  Status ProfileIfNeeded(EngineConfig* config);
+  Status ProfileIfNeeded(EngineConfig* config, std::unique_ptr<IdleProfile>* later);
   Status InitHandover(const ModelHostOptions& options, const EngineConfig& config,
                       const NamedAdapters& adapters);
   Status InitEntry(const ModelHostOptions& options, const ModelTraits& traits,
@@ -337,10 +338,12 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   config.decides = use.traits.decision_model.has_value();
   config.num_actions = model_config.decision.num_actions;
   config.long_prompt_tokens = runtime_->long_prompt_tokens();
-  SKEIN_RETURN_IF_ERROR(ProfileIfNeeded(&config));
+  std::unique_ptr<IdleProfile> profile;
+  SKEIN_RETURN_IF_ERROR(ProfileIfNeeded(&config, &profile));
   std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));
-  SKEIN_ASSIGN_OR_RETURN(engine_, MakeEngine(config, &runtime_->executor(), &clock_, observers));
+  SKEIN_ASSIGN_OR_RETURN(
+      engine_, MakeEngine(config, &runtime_->executor(), &clock_, observers, std::move(profile)));
   SKEIN_RETURN_IF_ERROR(InitHandover(options, config, adapters));
 
   SKEIN_RETURN_IF_ERROR(InitEntry(options, use.traits, config.scheduler));
@@ -405,13 +408,21 @@ Status CpuModelHost::AddAdapterEntry(const NamedAdapter& adapter, const ModelHos
 }
 
 // Times a few steps if a policy, or the way decodes run beside prompts, depends on the times of
-// steps.
-Status CpuModelHost::ProfileIfNeeded(EngineConfig* config) {
+// steps. Most users of the default order do not need exact times at once: it begins with those of a
+// few short steps, and `*later` measures more.
+Status CpuModelHost::ProfileIfNeeded(EngineConfig* config, std::unique_ptr<IdleProfile>* later) {
   SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, MakeSchedulerConfig(*config));
   StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, scheduler.num_kv_blocks,
                         OutputOf(runtime_->config().head), scheduler.policies.retention);
+  const bool waits = scheduler.policies.order == Order::kAuto;
   if (NeedsCosts(scheduler)) {
-    config->scheduler.cost = FitCosts(ProfileCosts(profiler, clock_, ProfileLimitsOf(scheduler)));
+    CostProfileLimits limits = ProfileLimitsOf(scheduler);
+    if (waits) limits.time_us = kFirstProfileUs;
+    config->scheduler.cost = FitCosts(ProfileCosts(profiler, clock_, limits));
+  }
+  if (waits) {
+    *later = std::make_unique<IdleProfile>(profiler, &clock_, scheduler);
+    return Status::Ok();
   }
   if (NeedsDecodeCosts(scheduler) && scheduler.kv_storage == KvStorage::kPaged) {
     config->scheduler.decode_cost =

@@ -110,7 +110,7 @@ void AddPrefixGroupOptions(CLI::App* app, SchedulingOptions* o) {
   AddChoice(
       app, "--stop-rule", &o->stop_rule,
       "The rule by which prefix-homogeneous stops adding: model (default: by predicted "
-      "throughput, from a profile at the start), never, heuristic (knows nothing of "
+      "throughput, from a profile), never, heuristic (knows nothing of "
       "throughput: if a full batch pays more than a pure one it loses much of fill's), bandit "
       "or q-learning");
   app->add_option("--stop-table", o->stop_table,
