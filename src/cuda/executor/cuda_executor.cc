@@ -2,7 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include <deque>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -20,9 +20,7 @@ struct CudaExecutor::State {
   StepOutputs outputs;
   bool outputs_coming = false;  // outputs are being copied to the host
   int32_t first_logit_row = 0;  // of the current chunk
-  std::deque<int64_t> marks;    // marks after operators that may not have finished
-  int32_t operators_per_mark = 1;
-  int32_t num_unmarked = 0;  // operators behind the last mark
+  RunAhead ahead;
 };
 
 class CudaExecutor::CudaTask final : public Task {
@@ -85,7 +83,8 @@ std::unique_ptr<Task> CudaExecutor::Begin(const StepPlan& plan) {
   batch.Clear();
   state.outputs.Begin(plan);
   ForEachRow(plan, [&](const PlanRow& row) { state.outputs.AddRow(row, row.block_table, &batch); });
-  state.operators_per_mark = OperatorsPerMark(context_.model.weights->config, batch, ahead_us_);
+  state.ahead.set_ahead_us(ahead_us_);
+  state.pass->set_slice_us(slice_us_);
   Lose(state.pass->Begin(CopiesOf(plan), state.outputs.largest_alone()));
   return task;
 }
@@ -133,21 +132,19 @@ Status CudaExecutor::Run(State& state, const std::atomic<bool>& preempt, bool* s
       break;
     }
     state.outputs_coming = status == PassStatus::kOutputs;
-    if (++state.num_unmarked < state.operators_per_mark) continue;
-    state.num_unmarked = 0;
-    state.marks.push_back(device.Mark());
-    if (std::ssize(state.marks) < kMarksAhead) continue;
-    SKEIN_RETURN_IF_ERROR(device.Wait(state.marks.front()));
-    state.marks.pop_front();
+    if (!state.ahead.Add(state.pass->step_us())) continue;
+    state.ahead.AddMark(device.Mark());
+    while (const std::optional<int64_t> mark = state.ahead.PopExcess()) {
+      SKEIN_RETURN_IF_ERROR(device.Wait(*mark));
+    }
   }
   *stopped = false;
   return Status::Ok();
 }
 
 Status CudaExecutor::WaitForOperators(State& state) {
-  if (state.marks.empty() && state.num_unmarked == 0) return Status::Ok();
-  state.marks.clear();
-  state.num_unmarked = 0;
+  if (state.ahead.empty()) return Status::Ok();
+  state.ahead.Clear();
   return context_.device->WaitForAll();
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/executor/cuda_pass.h"
+#include "cuda/executor/operator_slices.h"
 #include "cuda/executor/run_ahead.h"
 #include "engine/executor.h"
 #include "runtime/memory_plan.h"
@@ -36,10 +37,13 @@ class CudaExecutor final : public Executor {
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
   const StepResults& Results(const Task& task) const override;
 
-  // Sets where tasks stop. On a device, an operator is one ticket.
+  // Sets where tasks stop. On a device, a slice of an operator is one ticket: tasks stop between
+  // slices, with kOp too.
   void set_granularity(Granularity granularity) { granularity_ = granularity; }
-  // Sets the work that the device has ahead of it, for tasks that begin later.
-  void set_ahead_us(int64_t ahead_us) { ahead_us_ = ahead_us; }
+  // Sets the work that the device has ahead of it (run_ahead.h), for tasks that begin later.
+  void set_ahead_us(double ahead_us) { ahead_us_ = ahead_us; }
+  // Sets the longest slice of an operator (operator_slices.h), for tasks that begin later.
+  void set_slice_us(double slice_us) { slice_us_ = slice_us; }
 
   int64_t activation_bytes() const { return activation_bytes_; }
   // The error that lost the device.
@@ -66,7 +70,8 @@ class CudaExecutor final : public Executor {
   const CudaContext context_;
   Sampler sampler_;
   Granularity granularity_ = Granularity::kOpTile;
-  int64_t ahead_us_ = kAheadUs;
+  double ahead_us_ = kAheadUs;
+  double slice_us_ = kSliceUs;
   StatePool states_;
   StatePool decode_states_;  // for steps of decodes alone, if these run beside other steps
   int64_t activation_bytes_ = 0;

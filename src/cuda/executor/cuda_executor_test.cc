@@ -395,36 +395,52 @@ TEST_F(CudaExecutorTest, BlocksGoToTheProcessorAndBack) {
   ExpectSame(RunPlan(*both_.cpu, on_cpu), RunOnDevice(on_device));
 }
 
+// A prompt of more than kSliceRows tokens, in slices as short as they can be.
+constexpr int32_t kSlicedTokens = kSliceRows + 12;
+constexpr double kShortestSlicesUs = 0;
+
+struct AheadCase {
+  double ahead_us;
+  int64_t most_operators;  // that the device may have ahead of it
+  double slice_us = kSliceUs;
+  int32_t num_tokens = 20;
+  int64_t stride = 1;  // of the launches at which the signal comes
+};
+
 // The signal comes at each launch in turn. The task must stop within the operators that were given
-// to the device, and go on unchanged after another task has run. The device has at most kMarksAhead
-// times OperatorsPerMark operators ahead of it.
+// to the device, and go on unchanged after another task has run. An operator of these prompts takes
+// the device a little more than 4 us, by estimate.
 class CudaExecutorAhead : public CudaExecutorTest,
-                          public ::testing::WithParamInterface<std::pair<int64_t, int32_t>> {};
+                          public ::testing::WithParamInterface<AheadCase> {};
 
 TEST_P(CudaExecutorAhead, ATaskStopsWithinAFewOperatorsOfTheSignal) {
-  const auto [ahead_us, operators_per_mark] = GetParam();
-  both_.cuda.executor().set_ahead_us(ahead_us);
+  const AheadCase& param = GetParam();
   constexpr int64_t kLaunchesOfAnOperator = 2;
-  Sequence sequence = NewSequence(20, 0), other = NewSequence(5, 10);
+  const int64_t most_launches = param.most_operators * kLaunchesOfAnOperator;
+  Sequence sequence = NewSequence(param.num_tokens, 0), other = NewSequence(5, 10);
   const StepPlan plan = OneShotPlan{{sequence.Whole()}};
   const StepPlan other_plan = OneShotPlan{{other.Whole()}};
   const StepResults expected = RunOnDevice(plan), other_expected = RunOnDevice(other_plan);
+  both_.cuda.executor().set_ahead_us(param.ahead_us);
+  both_.cuda.executor().set_slice_us(param.slice_us);
   FakeDevice& fake = both_.device.fake();
   std::atomic<bool> preempt{false};
-  int64_t launches_left = 0, most_ahead = 0;
+  int64_t launches_left = 0, most_ahead = 0, done_at_signal = 0;
   both_.device.set_before_launch([&] {
     const int64_t ahead = fake.num_launches() - fake.num_launches_done();
-    EXPECT_LE(ahead, kMarksAhead * operators_per_mark * kLaunchesOfAnOperator);
+    EXPECT_LE(ahead, most_launches);
     most_ahead = std::max(most_ahead, ahead);
-    if (launches_left-- == 0) preempt = true;
+    if (launches_left-- != 0) return;
+    done_at_signal = fake.num_launches_done();
+    preempt = true;
   });
   const int64_t before = fake.num_launches();
   launches_left = -1;
   RunOnDevice(plan);
   const int64_t num_launches = fake.num_launches() - before;
   ASSERT_GT(num_launches, 18);
-  EXPECT_GE(most_ahead, kMarksAhead * operators_per_mark - 1);
-  for (int64_t k = 0; k < num_launches; ++k) {
+  EXPECT_GE(most_ahead, param.most_operators - 1);
+  for (int64_t k = 0; k < num_launches; k += param.stride) {
     preempt = false;
     const int64_t first = fake.num_launches();
     const auto task = both_.cuda.executor().Begin(plan);
@@ -432,6 +448,7 @@ TEST_P(CudaExecutorAhead, ATaskStopsWithinAFewOperatorsOfTheSignal) {
     if (both_.cuda.executor().Resume(*task, preempt) == TaskStatus::kPreempted) {
       EXPECT_LE(fake.num_launches() - first - k, kLaunchesOfAnOperator);
       EXPECT_EQ(fake.num_launches(), fake.num_launches_done());  // the device is free
+      EXPECT_LE(fake.num_launches() - done_at_signal, most_launches);
       launches_left = -1;
       preempt = false;
       ExpectSame(RunOnDevice(other_plan), other_expected);
@@ -445,12 +462,50 @@ TEST_P(CudaExecutorAhead, ATaskStopsWithinAFewOperatorsOfTheSignal) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Marks, CudaExecutorAhead,
-                         ::testing::Values(std::pair{0, 1}, std::pair{30, 2}, std::pair{50, 4}));
+                         ::testing::Values(AheadCase{0, 2}, AheadCase{30, 9}, AheadCase{50, 15},
+                                           AheadCase{0, 2, kShortestSlicesUs, kSlicedTokens, 4}));
+
+// A long prompt stops behind each slice, beside a short one. The results are those of the prompt
+// that runs operator by operator.
+void ExpectSlicesChangeNothing(const std::string& model, const std::string& quantization,
+                               Random& random) {
+  SCOPED_TRACE(model + " " + quantization);
+  Both both(ModelDir(model), quantization);
+  CudaExecutor& executor = both.cuda.executor();
+  const FakeDevice& fake = both.device.fake();
+  Sequence sequence(random, both.model.vocab(), kSlicedTokens, 0);
+  Sequence other(random, both.model.vocab(), 20, 10);
+  const StepPlan plan = OneShotPlan{{other.Whole(), sequence.Whole()}};
+  const int64_t before = fake.num_launches();
+  const StepResults expected = RunPlan(executor, plan);
+  const int64_t num_launches = fake.num_launches() - before;
+  executor.set_slice_us(kShortestSlicesUs);
+  std::atomic<bool> preempt{false};
+  both.device.set_before_launch([&] { preempt = true; });
+  const auto task = executor.Begin(plan);
+  int64_t num_stops = 0;
+  for (; executor.Resume(*task, preempt) == TaskStatus::kPreempted; ++num_stops) preempt = false;
+  // Four products of two slices and as many slices of attention as tiles, five at least.
+  const int64_t num_layers = both.model.config().num_layers;
+  EXPECT_GE(fake.num_launches() - before - 2 * num_launches, num_layers * (4 + 4));
+  EXPECT_GE(num_stops, num_layers * (8 + 4 + 4));
+  ExpectSame(executor.Results(*task), expected);
+}
+
+TEST(CudaExecutor, SlicesOfOperatorsChangeNothing) {
+  Random random;
+  ExpectSlicesChangeNothing("qwen3-bf16", "auto", random);
+  ExpectSlicesChangeNothing("qwen3", "int8", random);
+  ExpectSlicesChangeNothing("qwen3-bf16", "int4", random);
+  ExpectSlicesChangeNothing("qwen3-moe-bf16", "auto", random);
+  ExpectSlicesChangeNothing("olmo2", "auto", random);
+  ExpectSlicesChangeNothing("gemma3-bf16", "auto", random);
+}
 
 TEST_F(CudaExecutorTest, TasksStopWhereTheGranularitySays) {
   Sequence sequence = NewSequence(20, 0);
-  const StepPlan plan = OneShotPlan{{sequence.Whole()}};
   const auto num_stops = [&](Granularity granularity) {
+    const StepPlan plan = OneShotPlan{{sequence.Whole()}};
     both_.cuda.executor().set_granularity(granularity);
     std::atomic<bool> preempt{false};
     both_.device.set_before_launch([&] { preempt = true; });
@@ -467,6 +522,11 @@ TEST_F(CudaExecutorTest, TasksStopWhereTheGranularitySays) {
   EXPECT_LE(num_stops(Granularity::kLayer), num_layers + 2);
   EXPECT_GT(num_stops(Granularity::kOp), 6 * num_layers);
   EXPECT_EQ(num_stops(Granularity::kNone), 0);
+  // A layer is all of its slices.
+  sequence = NewSequence(kSlicedTokens, 0);
+  both_.cuda.executor().set_slice_us(kShortestSlicesUs);
+  EXPECT_LE(num_stops(Granularity::kLayer), num_layers + 2);
+  EXPECT_GT(num_stops(Granularity::kOp), (6 + 4 + 4) * num_layers);
 }
 
 TEST_F(CudaExecutorTest, ATaskGivenUpHalfWayLeavesNoTrace) {

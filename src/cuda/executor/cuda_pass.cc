@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "base/check.h"
 #include "cuda/kernels/launches.h"
@@ -29,6 +30,7 @@ CudaPass::CudaPass(const CudaContext& context, const ForwardLimits& limits)
       layout_(context_.model, limits_, batch_),
       integers_(context.device, GroupSize(context.model.weights->config)),
       graphs_(context.device),
+      slices_(config(), dtype_, context.model.weights->matrix_dtype),
       wide_(context.model.weights->config.vocab_size) {}
 
 Result<std::unique_ptr<CudaPass>> CudaPass::Make(const CudaContext& context,
@@ -43,13 +45,16 @@ Status CudaPass::Begin(std::span<const BlockCopy> copies, std::span<const uint8_
   SKEIN_CHECK(largest_alone.size() == batch_.logit_tokens.size());
   largest_alone_ = largest_alone;
   part_ = Part::kInput;
-  layer_ = chunk_ = op_ = 0;
+  layer_ = chunk_ = op_ = slice_ = 0;
   graph_.reset();
   num_tokens_ = batch_.num_tokens();
   const DeviceBatch::Padding padding = {TokensOfGraph(copies), context_.model.kv_layout.num_blocks};
   SKEIN_RETURN_IF_ERROR(integers_.Assign(batch_, layout_, copies, padding));
   layers_.set_num_tokens(num_tokens_);
-  if (padding.num_tokens == 0) return Status::Ok();
+  if (padding.num_tokens == 0) {
+    AssignSlices(slice_us_);
+    return Status::Ok();
+  }
   num_tokens_ = padding.num_tokens;
   layers_.set_num_tokens(num_tokens_);
   return FindGraph();
@@ -72,13 +77,14 @@ Status CudaPass::FindGraph() {
   graph_ = graphs_.Find(shape);
   if (graph_) return Status::Ok();
   graph_ = 0;  // num_outputs
+  AssignSlices(std::numeric_limits<double>::infinity());
   std::vector<Launch> launches;
   launcher_.set_recording(&launches);
   Input();
   for (int32_t layer = 0; layer < config().num_layers; ++layer) {
     layers_.set_layer(layer);
     for (int op = 0; op < kLayerOps; ++op) {
-      if (layers_.Has(op)) layers_.Run(op);
+      if (layers_.Has(op)) layers_.Run(op, slices_.Of(op, config().IsLocal(layer)).front());
     }
   }
   for (const int op : {kOutputNorm, kHeadDense, kHead}) OutputOperator(op);
@@ -105,6 +111,7 @@ PassStatus CudaPass::Step() {
   if (graph_ && part_ == Part::kInput) {
     context_.device->RunGraph(*graph_);
     CopyOutputs();
+    step_us_ = 0;  // a signal waits for the whole step
     part_ = Part::kOutputs;
     op_ = kOutputOps;
     return PassStatus::kOutputs;
@@ -115,13 +122,7 @@ PassStatus CudaPass::Step() {
       part_ = Part::kLayers;
       break;
     case Part::kLayers:
-      layers_.set_layer(layer_);
-      layers_.Run(op_);
-      while (++op_ < kLayerOps && !layers_.Has(op_)) {
-      }
-      if (op_ < kLayerOps) break;
-      op_ = 0;
-      if (++layer_ == config().num_layers) part_ = Part::kOutputs;
+      LayerOperator();
       break;
     case Part::kOutputs:
       OutputOperator(op_);
@@ -132,7 +133,27 @@ PassStatus CudaPass::Step() {
   return PassStatus::kRunning;
 }
 
+void CudaPass::AssignSlices(double slice_us) {
+  slices_.Assign({num_tokens_, integers_.tiles_on_host(), integers_.tile_rows()}, slice_us);
+}
+
+void CudaPass::LayerOperator() {
+  const std::span<const OperatorSlice> slices = slices_.Of(op_, config().IsLocal(layer_));
+  const OperatorSlice& slice = slices[slice_];
+  step_us_ = slice.us;
+  layers_.set_layer(layer_);
+  layers_.Run(op_, slice);
+  if (++slice_ < std::ssize(slices)) return;
+  slice_ = 0;
+  while (++op_ < kLayerOps && !layers_.Has(op_)) {
+  }
+  if (op_ < kLayerOps) return;
+  op_ = 0;
+  if (++layer_ == config().num_layers) part_ = Part::kOutputs;
+}
+
 void CudaPass::Input() {
+  step_us_ = OperatorSlices::BytesUs(6.0 * num_tokens_ * config().hidden_size);
   const KvLayout& kv = context_.model.kv_layout;
   if (integers_.num_copies() > 0) {
     launcher_.Run(CopySlotsLaunch(dtype_, {.copies = integers_.copies(),
@@ -162,6 +183,7 @@ void CudaPass::Input() {
 void CudaPass::OutputOperator(int op) {
   const DeviceBatch::Outputs& outputs = integers_.outputs(chunk_);
   const bool embeds = chunk().kind == OutputKind::kEmbedding;
+  step_us_ = OperatorSlices::BytesUs(8.0 * num_outputs() * config().hidden_size);
   if (op == kHeadDense) return HeadDense();
   if (op == kHead) return Head();
   launcher_.Norm(context_.weights->final_norm, outputs.tokens, num_outputs(),
@@ -201,6 +223,7 @@ void CudaPass::Head() {
     args.columns = static_cast<int32_t>(outputs.panel_ids.size()) * kPanelCols;
   }
   args.ldo = args.columns;
+  step_us_ = slices_.ProductUs(args.m, args.columns, w.k);
   launcher_.Multiply(memory_.output_h, w, GemmOutput::kStore, args);
 }
 

@@ -14,6 +14,7 @@
 #include "cuda/executor/device_batch.h"
 #include "cuda/executor/launcher.h"
 #include "cuda/executor/layer_operators.h"
+#include "cuda/executor/operator_slices.h"
 #include "cuda/executor/pass_graphs.h"
 #include "cuda/kernels/args.h"
 #include "model/forward/batch.h"
@@ -44,11 +45,16 @@ class CudaPass {
   // pass is done. REQUIRES: as ForwardPass::Begin.
   Status Begin(std::span<const BlockCopy> copies, std::span<const uint8_t> largest_alone);
 
-  // Gives the device the commands of the next operator. After kOutputs, the outputs of chunk() are
-  // being copied to the host: output() may be called once a mark after these commands has passed.
+  // Gives the device the commands of the next operator, or of the next slice of a long one. After
+  // kOutputs, the outputs of chunk() are being copied to the host: output() may be called once a
+  // mark after these commands has passed.
   PassStatus Step();
+  // The time that the device takes for these commands, by estimate.
+  double step_us() const { return step_us_; }
   // Whether the next operator is the first of a layer or of a chunk of outputs.
-  bool AtListBegin() const { return op_ == 0; }
+  bool AtListBegin() const { return op_ == 0 && slice_ == 0; }
+  // Sets the longest time of a slice, for later passes.
+  void set_slice_us(double slice_us) { slice_us_ = slice_us; }
 
   const OutputChunk& chunk() const { return layout_.outputs()[chunk_]; }
   // Called once for each chunk, when its outputs are on the host.
@@ -70,6 +76,8 @@ class CudaPass {
   // The tokens of the batch's graph, those that pad it included; 0: it runs operator by operator.
   int32_t TokensOfGraph(std::span<const BlockCopy> copies) const;
   Status FindGraph();
+  void AssignSlices(double slice_us);
+  void LayerOperator();
   // The rows of the chunk's outputs, those that pad it included.
   int32_t num_outputs() const { return graph_ ? num_tokens_ : chunk().count; }
   void Input();
@@ -100,6 +108,10 @@ class CudaPass {
   int32_t layer_ = 0;
   int32_t chunk_ = 0;
   int op_ = 0;
+  int32_t slice_ = 0;
+  double slice_us_ = kSliceUs;
+  double step_us_ = 0;
+  OperatorSlices slices_;
 
   Activations memory_;
   Launcher launcher_{context_, &memory_};

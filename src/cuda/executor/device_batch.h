@@ -46,6 +46,11 @@ class DeviceBatch {
   const int32_t* tables() const { return On<int32_t>(tables_); }
   const AttentionTile* tiles() const { return On<AttentionTile>(tiles_); }
   int32_t num_tiles() const { return num_tiles_; }
+  // The tiles on the host, until the next Assign.
+  std::span<const AttentionTile> tiles_on_host() const {
+    return {reinterpret_cast<const AttentionTile*>(words_.data() + tiles_),
+            static_cast<size_t>(num_tiles_)};
+  }
   int32_t tile_rows() const { return tile_rows_; }
   int32_t num_segments() const { return num_segments_; }
   const SlotCopy* forks() const { return On<SlotCopy>(forks_); }

@@ -1,5 +1,7 @@
 #include "cuda/executor/launcher.h"
 
+#include <cstddef>
+
 #include "cuda/kernels/launches.h"
 
 namespace skein::cuda {
@@ -22,8 +24,13 @@ void Launcher::Norm(const float* weight, const int32_t* rows, int32_t num_rows, 
 }
 
 void Launcher::Multiply(const Activations::Operand& in, const DeviceMatrix& w, GemmOutput output,
-                        GemmArgs args) {
-  args.a = in.buffer.as<void>();
+                        GemmArgs args, int32_t first_row) {
+  const DType out_dtype = output == GemmOutput::kGated ? dtype_ : DType::kF32;
+  const auto offset = [first_row](int64_t width, DType dtype) {
+    return first_row * width * static_cast<int64_t>(SizeOf(dtype));
+  };
+  args.a = in.buffer.as<std::byte>() + offset(in.width, dtype_);
+  args.out = static_cast<std::byte*>(args.out) + offset(args.ldo, out_dtype);
   args.lda = in.width * static_cast<int64_t>(SizeOf(dtype_)) / 4;
   if (w.dtype == DType::kInt8 || w.dtype == DType::kBlocks) {
     // Integers behind a row meet the zeros behind the weights' rows.

@@ -23,9 +23,10 @@ class Launcher {
   // The norm of rows of x.
   void Norm(const float* weight, const int32_t* rows, int32_t num_rows, DType out_dtype, void* out,
             int64_t ldo);
-  // out = in · w^T for `m` rows; in int8 and in blocks, the rows are rounded first.
+  // out = in · w^T for `m` rows, from `first_row` of both on; in int8 and in blocks, the rows are
+  // rounded first.
   void Multiply(const Activations::Operand& in, const DeviceMatrix& w, GemmOutput output,
-                GemmArgs args);
+                GemmArgs args, int32_t first_row = 0);
   KvPointers KvOf(int32_t layer) const;
 
  private:

@@ -41,7 +41,8 @@ bool LayerOperators::Has(int op) const {
   }
 }
 
-void LayerOperators::Run(int op) {
+void LayerOperators::Run(int op, const OperatorSlice& slice) {
+  slice_ = slice;
   if (op >= kRoute) return Experts(op);
   op >= kMlpNorm ? Mlp(op) : Attention(op);
 }
@@ -56,10 +57,11 @@ void LayerOperators::Attention(int op) {
     case kQkv:
       return launcher_.Multiply(memory_->h, layer().qkv, GemmOutput::kStore,
                                 {.bias = layer().qkv_bias,
-                                 .m = m,
+                                 .m = slice_.count,
                                  .columns = layer().qkv.n,
                                  .out = memory_->qkv.as<void>(),
-                                 .ldo = qkv_width()});
+                                 .ldo = qkv_width()},
+                                slice_.first);
     case kQkvNorm:
       return NormHeads();
     case kStoreHeads:
@@ -87,12 +89,13 @@ void LayerOperators::Mlp(int op) {
     case kGateUp:
       return launcher_.Multiply(memory_->h, layer().gate_up, GemmOutput::kGated,
                                 {.bias = layer().gate_up_bias,
-                                 .m = m,
+                                 .m = slice_.count,
                                  .columns = config().intermediate_size,
                                  .up_panel = config().intermediate_padded() / kPanelCols,
                                  .gate = *GateOf(config().activation),
                                  .out = memory_->act.buffer.as<void>(),
-                                 .ldo = memory_->act.width});
+                                 .ldo = memory_->act.width},
+                                slice_.first);
     case kDown:
       return MultiplyToResidual(memory_->act, layer().down, layer().down_bias);
     case kMlpBranch:
@@ -107,22 +110,6 @@ void LayerOperators::Experts(int op) {
   const ModelConfig& c = config();
   const Activations::Experts& experts = memory_->experts;
   const int32_t m = num_tokens_, num_slots = m * c.experts_per_token;
-  const auto grouped = [&](GemmOutput output, const Operand& in, const DeviceMatrix& w,
-                           int32_t slots_per_row, GemmArgs args) {
-    args.a = in.buffer.as<void>();
-    args.lda = in.width * static_cast<int64_t>(SizeOf(dtype_)) / 4;
-    args.w = w.panels;
-    args.m = m;
-    args.words = w.words;
-    const int64_t panels = (w.n + kPanelCols - 1) / kPanelCols;
-    args.groups = {.counts = experts.counts.as<int32_t>(),
-                   .slots = experts.slots.as<int32_t>(),
-                   .capacity = limits_.max_tokens,
-                   .slots_per_row = slots_per_row,
-                   .num_groups = c.num_experts,
-                   .weight_words = panels * kPanelCols * w.words};
-    launcher_.Run(GroupedGemmLaunch(w.dtype, output, num_slots, args));
-  };
   switch (op) {
     case kRoute:
       return launcher_.Multiply(memory_->h, layer().router, GemmOutput::kStore,
@@ -146,14 +133,15 @@ void LayerOperators::Experts(int op) {
                                             .slots = experts.slots.as<int32_t>(),
                                             .capacity = limits_.max_tokens}));
     case kExpertGateUp:
-      return grouped(GemmOutput::kGated, memory_->h, layer().expert_gate_up, c.experts_per_token,
-                     {.columns = c.expert_size,
-                      .up_panel = c.expert_padded() / kPanelCols,
-                      .gate = *GateOf(c.activation),
-                      .out = experts.act.buffer.as<void>(),
-                      .ldo = experts.act.width});
+      return MultiplyExperts(GemmOutput::kGated, memory_->h, layer().expert_gate_up,
+                             c.experts_per_token,
+                             {.columns = c.expert_size,
+                              .up_panel = c.expert_padded() / kPanelCols,
+                              .gate = *GateOf(c.activation),
+                              .out = experts.act.buffer.as<void>(),
+                              .ldo = experts.act.width});
     case kExpertDown:
-      return grouped(
+      return MultiplyExperts(
           GemmOutput::kStore, experts.act, layer().expert_down, 1,
           {.columns = c.hidden_size, .out = experts.out.as<void>(), .ldo = c.hidden_size});
     case kSumExperts:
@@ -168,16 +156,41 @@ void LayerOperators::Experts(int op) {
   }
 }
 
+// The products of the slice's experts.
+void LayerOperators::MultiplyExperts(GemmOutput output, const Operand& in, const DeviceMatrix& w,
+                                     int32_t slots_per_row, GemmArgs args) {
+  const ModelConfig& c = config();
+  const Activations::Experts& experts = memory_->experts;
+  const int64_t panels = (w.n + kPanelCols - 1) / kPanelCols;
+  const int64_t weight_words = panels * kPanelCols * w.words;
+  args.a = in.buffer.as<void>();
+  args.lda = in.width * static_cast<int64_t>(SizeOf(dtype_)) / 4;
+  args.w = static_cast<const uint32_t*>(w.panels) + slice_.first * weight_words;
+  args.m = num_tokens_;
+  args.words = w.words;
+  args.groups = {.counts = experts.counts.as<int32_t>() + slice_.first,
+                 .slots = experts.slots.as<int32_t>() + int64_t{slice_.first} * limits_.max_tokens,
+                 .capacity = limits_.max_tokens,
+                 .slots_per_row = slots_per_row,
+                 .num_groups = slice_.count,
+                 .weight_words = weight_words};
+  // The slots of all experts, as a share: which experts have them is known to the device alone.
+  const int64_t num_slots =
+      int64_t{num_tokens_} * c.experts_per_token * slice_.count / c.num_experts;
+  launcher_.Run(GroupedGemmLaunch(w.dtype, output, num_slots, args));
+}
+
 void LayerOperators::MultiplyToResidual(const Operand& in, const DeviceMatrix& w,
                                         const float* bias) {
   const bool branches = config().has_branches();
   const int32_t hidden = config().hidden_size;
   launcher_.Multiply(in, w, branches ? GemmOutput::kStore : GemmOutput::kAdd,
                      {.bias = bias,
-                      .m = num_tokens_,
+                      .m = slice_.count,
                       .columns = hidden,
                       .out = (branches ? memory_->branch : memory_->x).as<void>(),
-                      .ldo = hidden});
+                      .ldo = hidden},
+                     slice_.first);
 }
 
 void LayerOperators::AddBranch(const float* norm) {
@@ -242,7 +255,7 @@ void LayerOperators::CopyForks() {
 void LayerOperators::Attend() {
   const ModelConfig& c = config();
   AttentionArgs args = {.tables = integers_->tables(),
-                        .num_tiles = integers_->num_tiles(),
+                        .num_tiles = slice_.count,
                         .tile_rows = integers_->tile_rows(),
                         .num_segments = integers_->num_segments(),
                         .keys_before = c.IsLocal(layer_) ? c.local.before : -1,
@@ -257,16 +270,18 @@ void LayerOperators::Attend() {
                         .ldo = memory_->attn.width,
                         .partial = memory_->partial.as<float>(),
                         .kv = launcher_.KvOf(layer_)};
-  int32_t most = std::min(args.num_tiles, kMaxAttentionTiles);
+  int32_t most = std::min(slice_.count, kMaxAttentionTiles);
   if (args.num_segments > 1) {
     args.num_tiles = 1;
     const auto fit = static_cast<int64_t>(memory_->partial.bytes()) / PartialBytes(args);
     SKEIN_CHECK(fit >= 1);
-    most = static_cast<int32_t>(std::min<int64_t>(most, fit));
+    const int64_t groups = (slice_.count + fit - 1) / fit;
+    most = std::min(most, static_cast<int32_t>((slice_.count + groups - 1) / groups));
   }
-  for (int32_t first = 0; first < integers_->num_tiles(); first += most) {
+  const int32_t end = slice_.first + slice_.count;
+  for (int32_t first = slice_.first; first < end; first += most) {
     args.tiles = integers_->tiles() + first;
-    args.num_tiles = std::min(most, integers_->num_tiles() - first);
+    args.num_tiles = std::min(most, end - first);
     launcher_.Run(AttentionLaunch(dtype_, args));
     if (args.num_segments > 1) launcher_.Run(MergeSegmentsLaunch(dtype_, args));
   }

@@ -6,32 +6,10 @@
 #include "cuda/executor/cuda_context.h"
 #include "cuda/executor/device_batch.h"
 #include "cuda/executor/launcher.h"
+#include "cuda/executor/layer_op.h"
+#include "cuda/executor/operator_slices.h"
 
 namespace skein::cuda {
-
-// The operators of a layer, in the order they run. A layer has some of them. A pass can stop before
-// any.
-enum LayerOp {
-  kAttnNorm,
-  kQkv,
-  kQkvNorm,
-  kStoreHeads,
-  kFork,
-  kAttention,
-  kO,
-  kAttnBranch,
-  kMlpNorm,
-  kGateUp,
-  kDown,
-  kMlpBranch,
-  kRoute,
-  kChooseExperts,
-  kListSlots,
-  kExpertGateUp,
-  kExpertDown,
-  kSumExperts,
-};
-inline constexpr int kLayerOps = kSumExperts + 1;
 
 // The operators of the layers of one pass on a device. The rounding points are those of the
 // processor's.
@@ -49,9 +27,9 @@ class LayerOperators {
 
   void set_num_tokens(int32_t num_tokens) { num_tokens_ = num_tokens; }
   void set_layer(int32_t layer) { layer_ = layer; }
-  // Whether the layer at hand has an operator, and its launches.
+  // Whether the layer at hand has an operator, and the launches of a slice of it.
   bool Has(int op) const;
-  void Run(int op);
+  void Run(int op, const OperatorSlice& slice);
 
  private:
   using Operand = Activations::Operand;
@@ -59,7 +37,9 @@ class LayerOperators {
   void Attention(int op);
   void Mlp(int op);
   void Experts(int op);
-  // x = x + in · w^T, or the branch instead of x, for all tokens.
+  void MultiplyExperts(GemmOutput output, const Operand& in, const DeviceMatrix& w,
+                       int32_t slots_per_row, GemmArgs args);
+  // x = x + in · w^T, or the branch instead of x, for the slice's tokens.
   void MultiplyToResidual(const Operand& in, const DeviceMatrix& w, const float* bias);
   void AddBranch(const float* norm);
   void NormHeads();
@@ -81,6 +61,7 @@ class LayerOperators {
   Launcher& launcher_;
   int32_t num_tokens_ = 0;
   int32_t layer_ = 0;
+  OperatorSlice slice_;  // of the operator at hand
 };
 
 }  // namespace skein::cuda

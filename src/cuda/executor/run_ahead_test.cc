@@ -2,58 +2,63 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
+
+#include "cuda/executor/operator_slices.h"
 
 namespace skein::cuda {
 namespace {
 
-// The shapes of Qwen3-0.6B and of Qwen3-8B.
-ModelConfig Small() {
-  ModelConfig config;
-  config.hidden_size = 1024;
-  config.num_heads = 16;
-  config.num_kv_heads = 8;
-  config.head_dim = 128;
-  config.intermediate_size = 3072;
-  return config;
-}
-ModelConfig Large() {
-  ModelConfig config = Small();
-  config.hidden_size = 4096;
-  config.num_heads = 32;
-  config.intermediate_size = 12288;
-  return config;
-}
-
-int32_t PerMark(const ModelConfig& config, int32_t begin, int32_t num_tokens,
-                int64_t ahead_us = kAheadUs) {
-  const std::vector<int32_t> tokens(num_tokens), blocks(begin + num_tokens);
-  ForwardBatch batch;
-  batch.AddRow(tokens, begin, blocks, false);
-  return OperatorsPerMark(config, batch, ahead_us);
-}
-
-TEST(RunAhead, ShortOperatorsShareAMarkAndLongOnesHaveTheirOwn) {
-  EXPECT_EQ(PerMark(Small(), 0, 1), kMostOperatorsPerMark);
-  EXPECT_GE(PerMark(Small(), 0, 128), 20);
-  EXPECT_GE(PerMark(Large(), 0, 128), 4);
-  EXPECT_EQ(PerMark(Large(), 0, 16384), 1);
-  EXPECT_EQ(PerMark(Small(), 0, 128, 0), 1);
+// Gives operators of these times, and lets the device do as little as it may. Returns the most work
+// and the most operators that it has had ahead of it.
+struct MostAhead {
+  double us = 0;
+  int64_t operators = 0;
+};
+MostAhead Drive(const std::vector<double>& times, double ahead_us) {
+  RunAhead ahead;
+  ahead.set_ahead_us(ahead_us);
+  MostAhead most;
+  size_t done = 0;
+  double us = 0;
+  for (size_t i = 0; i < times.size(); ++i) {
+    us += times[i];
+    most.us = std::max(most.us, us);
+    most.operators = std::max(most.operators, static_cast<int64_t>(i + 1 - done));
+    if (!ahead.Add(times[i])) continue;
+    ahead.AddMark(static_cast<int64_t>(i));
+    while (const std::optional<int64_t> mark = ahead.PopExcess()) {
+      for (; static_cast<int64_t>(done) <= *mark; ++done) us -= times[done];
+    }
+  }
+  EXPECT_FALSE(ahead.empty());
+  ahead.Clear();
+  EXPECT_TRUE(ahead.empty());
+  return most;
 }
 
-TEST(RunAhead, OperatorsBehindManyKeysAreLonger) {
-  EXPECT_LT(PerMark(Small(), 30000, 512), PerMark(Small(), 0, 512));
+TEST(RunAhead, ShortOperatorsShareAMark) {
+  const MostAhead most = Drive(std::vector<double>(1000, 5), kAheadUs);
+  EXPECT_GT(most.operators, 90);
+  EXPECT_LE(most.us, kAheadUs * 4 / 3 + 5);
 }
 
-// Experts count as often as a token goes through them.
-TEST(RunAhead, ExpertsCountAsOftenAsATokenUsesThem) {
-  ModelConfig config = Small();
-  config.num_experts = 128;
-  config.experts_per_token = 4;
-  config.expert_size = 768;
-  EXPECT_EQ(PerMark(config, 0, 512), PerMark(Small(), 0, 512));
-  config.experts_per_token = 8;
-  EXPECT_LT(PerMark(config, 0, 512), PerMark(Small(), 0, 512));
+TEST(RunAhead, MarksComeAfterSoManyOperatorsAtLeast) {
+  RunAhead ahead;
+  for (int32_t i = 1; i < kMostOperatorsPerMark; ++i) EXPECT_FALSE(ahead.Add(0.01));
+  EXPECT_TRUE(ahead.Add(0.01));
+}
+
+TEST(RunAhead, TwoLongOperatorsAreAheadAtMost) {
+  EXPECT_EQ(Drive(std::vector<double>(20, kSliceUs), kAheadUs).operators, 2);
+  EXPECT_EQ(Drive(std::vector<double>(20, 5), 0).operators, 2);
+}
+
+TEST(RunAhead, TheWorkAheadIsBoundedInAnyOrder) {
+  std::vector<double> times;
+  for (int32_t i = 0; i < 2000; ++i) times.push_back(i * 7919 % 751);
+  EXPECT_LE(Drive(times, kAheadUs).us, 2 * (kSliceUs + kAheadUs / 3));
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+#pragma once
+
+namespace skein::cuda {
+
+// The operators of a layer, in the order they run. A layer has some of them. A pass can stop before
+// any.
+enum LayerOp {
+  kAttnNorm,
+  kQkv,
+  kQkvNorm,
+  kStoreHeads,
+  kFork,
+  kAttention,
+  kO,
+  kAttnBranch,
+  kMlpNorm,
+  kGateUp,
+  kDown,
+  kMlpBranch,
+  kRoute,
+  kChooseExperts,
+  kListSlots,
+  kExpertGateUp,
+  kExpertDown,
+  kSumExperts,
+};
+inline constexpr int kLayerOps = kSumExperts + 1;
+
+}  // namespace skein::cuda

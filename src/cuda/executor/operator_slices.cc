@@ -1,0 +1,140 @@
+#include "cuda/executor/operator_slices.h"
+
+#include <algorithm>
+
+namespace skein::cuda {
+namespace {
+
+// Assumed of a launch, however short.
+constexpr double kLaunchUs = 4.0;
+constexpr double kBytesPerUs = 3e6;
+// The blocks that a device runs at the same time, of kSliceRows rows and so many outputs each.
+constexpr int64_t kProcessors = 132;
+constexpr int64_t kBlockOutputs = 128;
+
+// Multiplications with an addition in a microsecond. bf16: two thirds of what an H200 has shown of
+// products, and what it has shown of attention. The others are assumed.
+double RateOf(DType matrices) {
+  return matrices == DType::kF32 ? 2e7 : matrices == DType::kBlocks ? 1e8 : 2e8;
+}
+double AttentionRateOf(DType dtype) { return dtype == DType::kF32 ? 2e7 : 9e7; }
+
+double BytesOf(DType matrices) {
+  return matrices == DType::kBlocks ? 0.625 : static_cast<double>(SizeOf(matrices));
+}
+
+int64_t UnitsOf(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The rows of a slice, where a row takes `row_us`: a multiple of kSliceRows. Slices of at least
+// half the time that they may take are tried. The best leave the fewest multiprocessors idle at
+// the slices' ends; of these, the longest are taken. Wide matrices have few rows in a slice. If
+// these waste more than a twentieth, slices of up to twice the time are tried, too.
+int32_t RowsOfSlice(int32_t num_rows, double row_us, int64_t columns, double slice_us) {
+  if (row_us <= 0 || kLaunchUs + num_rows * row_us <= slice_us) return num_rows;
+  const int64_t tiles = UnitsOf(num_rows, kSliceRows), blocks = UnitsOf(columns, kBlockOutputs);
+  const double fit = (slice_us - kLaunchUs) / (row_us * kSliceRows);
+  const auto most = static_cast<int64_t>(std::clamp<double>(fit, 1, static_cast<double>(tiles)));
+  const auto turns = [&](int64_t rows) { return UnitsOf(rows * blocks, kProcessors); };
+  int64_t best = most, least = 0;
+  const auto attempt = [&](int64_t rows) {
+    const int64_t cost = tiles / rows * turns(rows) + turns(tiles % rows);
+    if (least > 0 && cost >= least) return;
+    best = rows;
+    least = cost;
+  };
+  for (int64_t rows = most; rows > most / 2; --rows) attempt(rows);
+  const int64_t enough = turns(tiles) * 21 / 20 + 1;
+  for (int64_t rows = most + 1; rows <= 2 * most && least > enough; ++rows) attempt(rows);
+  return static_cast<int32_t>(best) * kSliceRows;
+}
+
+// Slices of `step` units each.
+void Cut(int32_t num_units, int32_t step, double unit_us, std::vector<OperatorSlice>* slices) {
+  slices->clear();
+  for (int32_t first = 0; first < num_units; first += step) {
+    const int32_t count = std::min(step, num_units - first);
+    slices->push_back({first, count, kLaunchUs + count * unit_us});
+  }
+}
+
+}  // namespace
+
+OperatorSlices::OperatorSlices(const ModelConfig& config, DType dtype, DType matrices)
+    : config_(config), dtype_(dtype), matrices_(matrices) {}
+
+double OperatorSlices::ProductUs(int64_t rows, int64_t n, int64_t k) const {
+  const double weights = static_cast<double>(n) * static_cast<double>(k);
+  return kLaunchUs + std::max(static_cast<double>(rows) * weights / RateOf(matrices_),
+                              weights * BytesOf(matrices_) / kBytesPerUs);
+}
+
+double OperatorSlices::BytesUs(double bytes) { return kLaunchUs + bytes / kBytesPerUs; }
+
+void OperatorSlices::Assign(const BatchWork& work, double slice_us) {
+  const ModelConfig& c = config_;
+  num_tokens_ = work.num_tokens;
+  slice_us_ = slice_us;
+  const int64_t hidden = c.hidden_size, q_width = int64_t{c.num_heads} * c.head_dim;
+  const int64_t qkv_width = q_width + int64_t{2} * c.num_kv_heads * c.head_dim;
+  const auto size = static_cast<double>(SizeOf(dtype_));
+  const auto row = static_cast<double>(hidden), heads = static_cast<double>(qkv_width);
+  for (const int op : {kAttnNorm, kMlpNorm}) Whole(op, row * (4 + size));
+  for (const int op : {kAttnBranch, kMlpBranch}) Whole(op, row * 12);
+  Whole(kQkvNorm, heads * 8);
+  Whole(kStoreHeads, heads * (4 + size));
+  Whole(kFork, 0);
+  Multiply(kQkv, qkv_width, qkv_width, hidden);
+  Multiply(kO, hidden, hidden, q_width);
+  Multiply(kGateUp, c.intermediate_size, int64_t{2} * c.intermediate_size, hidden);
+  Multiply(kDown, hidden, hidden, c.intermediate_size);
+  Attend(work, -1, &slices_[kAttention]);
+  if (c.has_local_layers()) Attend(work, c.local.before, &local_attention_);
+  if (c.num_experts == 0) return;
+  for (const int op : {kRoute, kChooseExperts, kListSlots}) Whole(op, c.num_experts * 4.0);
+  Whole(kSumExperts, row * (8 + 4 * c.experts_per_token));
+  MultiplyExperts(kExpertGateUp, int64_t{2} * c.expert_size, hidden);
+  MultiplyExperts(kExpertDown, hidden, c.expert_size);
+}
+
+void OperatorSlices::Whole(int op, double bytes_of_token) {
+  slices_[op].assign(1, {0, num_tokens_, BytesUs(num_tokens_ * bytes_of_token)});
+}
+
+void OperatorSlices::Multiply(int op, int64_t columns, int64_t n, int64_t k) {
+  const double row_us = static_cast<double>(n) * static_cast<double>(k) / RateOf(matrices_);
+  const int32_t step = RowsOfSlice(num_tokens_, row_us, columns, slice_us_);
+  Cut(num_tokens_, step, row_us, &slices_[op]);
+  // Few rows take the time of the weights.
+  for (OperatorSlice& slice : slices_[op]) slice.us = ProductUs(slice.count, n, k);
+}
+
+// Each expert has its share of the rows, which the host does not know before they are computed.
+void OperatorSlices::MultiplyExperts(int op, int64_t n, int64_t k) {
+  const double rows = double{1} * num_tokens_ * config_.experts_per_token / config_.num_experts;
+  const double expert_us = rows * static_cast<double>(n) * static_cast<double>(k) / RateOf(dtype_);
+  const double fit = (slice_us_ - kLaunchUs) / expert_us;
+  const auto step = static_cast<int32_t>(std::clamp<double>(fit, 1, config_.num_experts));
+  Cut(config_.num_experts, step, expert_us, &slices_[op]);
+}
+
+void OperatorSlices::Attend(const BatchWork& work, int32_t keys_before,
+                            std::vector<OperatorSlice>* slices) {
+  const int32_t group = config_.num_heads / config_.num_kv_heads;
+  const double products_of_key = 2.0 * config_.head_dim * config_.num_kv_heads;
+  slices->assign(1, {0, 0, kLaunchUs});
+  for (const AttentionTile& tile : work.tiles) {
+    const int32_t rows = std::min(work.tile_rows, tile.num_tokens * group - tile.first_row);
+    const int32_t last = tile.begin + (tile.first_row + rows - 1) / group;
+    const int32_t first =
+        keys_before < 0 ? 0 : std::max(0, tile.begin + tile.first_row / group - keys_before);
+    const double keys = rows > 0 ? last + 1 - first : 0;
+    const double us = std::max(0, rows) * keys * products_of_key / AttentionRateOf(dtype_);
+    if (slices->back().count > 0 && slices->back().us + us > slice_us_) {
+      slices->push_back({slices->back().first + slices->back().count, 0, kLaunchUs});
+    }
+    ++slices->back().count;
+    slices->back().us += us;
+  }
+}
+
+}  // namespace skein::cuda

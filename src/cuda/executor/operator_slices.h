@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/dtype.h"
+#include "cuda/executor/layer_op.h"
+#include "cuda/kernels/args.h"
+#include "model/config/config.h"
+
+namespace skein::cuda {
+
+// The part of an operator that a device runs at a time, and the time it takes, by estimate.
+struct OperatorSlice {
+  int32_t first = 0, count = 0;  // rows of a product, tiles of attention, experts; others: rows
+  double us = 0;
+};
+
+// A device runs an operator of a layer in slices, if it is long. A slice takes this time at most,
+// by estimate, unless a single unit takes longer: kSliceRows rows, a tile or an expert. Slices of
+// wide matrices take up to twice the time, if shorter ones would leave much of the device idle.
+inline constexpr double kSliceUs = 750;
+inline constexpr int32_t kSliceRows = 128;
+
+// The parts of a batch that its work follows from.
+struct BatchWork {
+  int32_t num_tokens = 0;
+  std::span<const AttentionTile> tiles;
+  int32_t tile_rows = 0;
+};
+
+// The slices of a model's operators for one batch:
+//
+//   product    | 1408 rows | 1408 rows | 640 |     as full as possible: a slice whose blocks do not
+//   attention  | 61 tiles | 37 | 29 |               fill the device costs time
+//   experts    | 40 | 40 | 40 | 8 |
+//   others     | all rows |
+//
+// Each output has the same bits in every slice. Times follow from the numbers of multiplications
+// and of bytes, at rates like those that an H200 has shown (docs/results/gpu.md).
+class OperatorSlices {
+ public:
+  // `dtype`: the compute type; `matrices`: the type of the weights.
+  OperatorSlices(const ModelConfig& config, DType dtype, DType matrices);
+
+  // Computes the slices of a batch.
+  void Assign(const BatchWork& work, double slice_us);
+  // The slices of an operator: one at least. `local`: of a layer with a window.
+  std::span<const OperatorSlice> Of(int op, bool local) const {
+    return op == kAttention && local ? local_attention_ : slices_[op];
+  }
+  // The time of a product of rows with a matrix of the model.
+  double ProductUs(int64_t rows, int64_t n, int64_t k) const;
+  // The time of an operator that reads or writes so many bytes.
+  static double BytesUs(double bytes);
+
+ private:
+  // `columns`: of the outputs, of which a gated product has half of its matrix's.
+  void Multiply(int op, int64_t columns, int64_t n, int64_t k);
+  void MultiplyExperts(int op, int64_t n, int64_t k);
+  void Whole(int op, double bytes_of_token);
+  void Attend(const BatchWork& work, int32_t keys_before, std::vector<OperatorSlice>* slices);
+
+  const ModelConfig& config_;
+  const DType dtype_;
+  const DType matrices_;
+  int32_t num_tokens_ = 0;
+  double slice_us_ = 0;
+  std::array<std::vector<OperatorSlice>, kLayerOps> slices_;
+  std::vector<OperatorSlice> local_attention_;
+};
+
+}  // namespace skein::cuda
