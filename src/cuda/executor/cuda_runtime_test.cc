@@ -14,6 +14,7 @@
 
 #include "cuda/device/cuda_device.h"
 #include "cuda/device/fake_device.h"
+#include "cuda/executor/cuda_executor.h"
 #include "runtime/cpu_runtime.h"
 #include "testing/loaded_model.h"
 
@@ -95,7 +96,7 @@ TEST(CudaRuntime, HasTheBitsOfTheProcessorsFmaClass) {
   EXPECT_EQ(cuda.value()->max_model_len(), 128);
 }
 
-// The prompt has two segments of the attention walk, which are merged.
+// The prompt has two segments of the attention walk, which are merged, slice by slice too.
 TEST(CudaRuntime, LongPromptsHaveTheBitsToo) {
   const LongModel model("2300");
   const auto cuda = Load({.model_dir = model.dir(),
@@ -109,7 +110,10 @@ TEST(CudaRuntime, LongPromptsHaveTheBitsToo) {
                                      .max_num_batched_tokens = 2300,
                                      .num_kv_blocks = 80});
   ASSERT_TRUE(cpu.ok()) << cpu.status().message();
-  ExpectSame(Draw(*cuda.value(), Tokens(2100)), Draw(*cpu.value(), Tokens(2100)));
+  const DrawResult expected = Draw(*cpu.value(), Tokens(2100));
+  ExpectSame(Draw(*cuda.value(), Tokens(2100)), expected);
+  static_cast<CudaExecutor&>(cuda.value()->executor()).set_slice_us(0);
+  ExpectSame(Draw(*cuda.value(), Tokens(2100)), expected);
 }
 
 TEST(CudaRuntime, ADeviceWithoutRoomIsAnError) {
