@@ -203,13 +203,18 @@ Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
                       out, kTokens * kHeads * kDim);
 }
 
-// Norms, rotates and stores the heads of a few tokens. Returns the resulting KV blocks.
+// Norms, rotates and stores the heads of tokens. Returns the resulting KV blocks.
+template <int32_t kTokens, int32_t kDim>
 Result<std::vector<float>> RunStoreHeads(Device& device, uint64_t seed) {
-  constexpr int32_t kTokens = 20, kHeads = 4, kDim = 64, kHalf = kDim / 2;
-  const KvLayout layout = {DType::kBf16, 1, 1, 1, kDim};
+  constexpr int32_t kHeads = 4, kHalf = kDim / 2, kFirst = 3;
+  constexpr int32_t kBlocks = (kFirst + kTokens + kKvBlockTokens - 1) / kKvBlockTokens;
+  const KvLayout layout = {DType::kBf16, 1, kBlocks, 1, kDim};
   Operands operands(device, seed);
-  std::vector<int32_t> positions, blocks(kTokens, 0);
-  for (int32_t i = 0; i < kTokens; ++i) positions.push_back(i + 3);
+  std::vector<int32_t> positions, blocks;
+  for (int32_t i = 0; i < kTokens; ++i) {
+    positions.push_back(i + kFirst);
+    blocks.push_back(positions.back() / kKvBlockTokens);
+  }
   const size_t elements = layout.total_bytes() / sizeof(Bf16);
   auto* memory = static_cast<Bf16*>(operands.Make(layout.total_bytes()));
   return operands.Run(
@@ -218,8 +223,8 @@ Result<std::vector<float>> RunStoreHeads(Device& device, uint64_t seed) {
                               .q_norm = operands.Put(operands.Random(kDim)),
                               .k_norm = operands.Put(operands.Random(kDim)),
                               .eps = 1e-6f,
-                              .cos = operands.Put(operands.Random((kTokens + 3) * kHalf)),
-                              .sin = operands.Put(operands.Random((kTokens + 3) * kHalf)),
+                              .cos = operands.Put(operands.Random((kFirst + kTokens) * kHalf)),
+                              .sin = operands.Put(operands.Random((kFirst + kTokens) * kHalf)),
                               .positions = operands.Put(positions),
                               .blocks = operands.Put(blocks),
                               .num_tokens = kTokens,
@@ -230,7 +235,7 @@ Result<std::vector<float>> RunStoreHeads(Device& device, uint64_t seed) {
                               .q = operands.Make(kTokens * kHeads * kDim * sizeof(Bf16)),
                               .ldq = kHeads * kDim,
                               .kv = {.pool = reinterpret_cast<uint8_t*>(memory),
-                                     .num_pool_blocks = 1,
+                                     .num_pool_blocks = kBlocks,
                                      .block_bytes = static_cast<int64_t>(layout.block_bytes()),
                                      .head_bytes = static_cast<int64_t>(layout.head_bytes())}}),
       memory, elements);
@@ -368,7 +373,9 @@ const std::vector<GpuCase>& GpuCases() {
   static const std::vector<GpuCase> cases = {
       {"rms_norm f32", true, RunNorm},
       {"quantize int8", true, RunQuantize},
-      {"store_heads bf16", true, RunStoreHeads},
+      {"store_heads bf16", true, RunStoreHeads<20, 64>},
+      {"many heads bf16, 64", true, RunStoreHeads<90, 64>},
+      {"many heads bf16, 128", true, RunStoreHeads<100, 128>},
       {"gemm f32, 5 rows", true, RunGemm<float, 5>},
       {"gemm f32, 70 rows", true, RunGemm<float, 70>},
       {"gemm int8, 5 rows", true, RunGemm<int8_t, 5>},

@@ -30,13 +30,43 @@ struct Case {
   DType dtype;
   int32_t num_heads, num_kv_heads, head_dim, rotary_dim;
   bool norms;
+  int32_t num_tokens = 23;
+  int32_t spare = 6;  // elements behind the heads of a row of q
+  KernelId kernel = dtype == DType::kF32 ? KernelId::kStoreHeadsF32 : KernelId::kStoreHeadsBf16;
 };
+constexpr KernelId k64 = KernelId::kStoreHeadsBf16Head64, k128 = KernelId::kStoreHeadsBf16Head128;
 constexpr Case kCases[] = {
-    {DType::kBf16, 4, 2, 32, 32, true},   {DType::kBf16, 3, 1, 24, 12, false},
-    {DType::kBf16, 2, 1, 8, 8, true},     {DType::kBf16, 2, 2, 16, 0, false},
-    {DType::kF32, 5, 1, 20, 20, true},    {DType::kF32, 4, 2, 64, 32, false},
-    {DType::kBf16, 2, 1, 136, 136, true}, {DType::kF32, 1, 1, 256, 100, true},
+    {DType::kBf16, 4, 2, 32, 32, true},
+    {DType::kBf16, 3, 1, 24, 12, false},
+    {DType::kBf16, 2, 1, 8, 8, true},
+    {DType::kBf16, 2, 2, 16, 0, false},
+    {DType::kF32, 5, 1, 20, 20, true},
+    {DType::kF32, 4, 2, 64, 32, false},
+    {DType::kBf16, 2, 1, 136, 136, true},
+    {DType::kF32, 1, 1, 256, 100, true},
+    // Many tokens.
+    {DType::kBf16, 2, 1, 128, 128, true, 90, 8, k128},
+    {DType::kBf16, 3, 2, 64, 64, false, 97, 4, k64},
+    {DType::kBf16, 1, 1, 64, 0, true, 75, 0, k64},
+    {DType::kBf16, 1, 1, 128, 0, false, 83, 12, k128},
+    // Rows of q that are not aligned, or heads that do not rotate as a whole.
+    {DType::kBf16, 1, 1, 128, 128, true, 70, 6},
+    {DType::kBf16, 1, 1, 64, 32, true, 70, 8},
 };
+
+// Positions in the first blocks of a sequence. Some are left out, so that some keys are alone in
+// their word of V.
+std::vector<int32_t> Positions(RandomValues& random, int32_t num_tokens, int32_t num_blocks) {
+  const int32_t end = num_blocks * kKvBlockTokens;
+  std::vector<int32_t> positions = {random.Integer(0, 31)};
+  while (static_cast<int32_t>(positions.size()) < num_tokens) {
+    const int32_t left = num_tokens - static_cast<int32_t>(positions.size());
+    const int32_t spare = end - 1 - positions.back() - left;
+    const bool skips = spare >= 2 && random.Integer(0, 5) == 0;
+    positions.push_back(positions.back() + 1 + (skips ? random.Integer(1, 2) : 0));
+  }
+  return positions;
+}
 
 // The heads of one token by the definitions: normed, rotated and rounded.
 std::vector<float> Heads(const Case& c, std::vector<float> x, const std::vector<float>& q_norm,
@@ -53,7 +83,8 @@ std::vector<float> Heads(const Case& c, std::vector<float> x, const std::vector<
 TEST(StoreHeads, HasTheProcessorsBitsInTheProcessorsOrder) {
   RandomValues random;
   for (const Case& c : kCases) {
-    const int32_t num_tokens = 23, num_blocks = 6, heads = c.num_heads + 2 * c.num_kv_heads;
+    const int32_t num_tokens = c.num_tokens, num_blocks = 6;
+    const int32_t heads = c.num_heads + 2 * c.num_kv_heads;
     const KvLayout layout = {c.dtype, 1, num_blocks, c.num_kv_heads, c.head_dim};
     const int32_t width = heads * c.head_dim;
     const std::vector<float> qkv = random.Floats(num_tokens * width, DType::kF32, Range::kPlain);
@@ -62,15 +93,14 @@ TEST(StoreHeads, HasTheProcessorsBitsInTheProcessorsOrder) {
     const int32_t half = c.rotary_dim / 2, positions = 200;
     const std::vector<float> cos = random.Floats(positions * half + 1, DType::kF32, Range::kPlain);
     const std::vector<float> sin = random.Floats(positions * half + 1, DType::kF32, Range::kPlain);
-    const int32_t first = random.Integer(0, 31), last_block = num_blocks - 1;
-    std::vector<int32_t> at, blocks;
-    for (int32_t i = 0; i < num_tokens; ++i) {
-      at.push_back(first + i + 64);
-      blocks.push_back(at.back() < 96 ? 2 : last_block);  // last_block belongs to the pass
-    }
+    const int32_t last_block = num_blocks - 1;  // belongs to the pass
+    const std::vector<int32_t> at = Positions(random, num_tokens, num_blocks);
+    const std::vector<int32_t> table = {2, last_block, 0, 4, 1, 3};
+    std::vector<int32_t> blocks;
+    for (const int32_t position : at) blocks.push_back(table[position / kKvBlockTokens]);
     std::vector<std::byte> memory(layout.total_bytes(), std::byte{0x7e});
     std::vector<std::byte> expected_memory = memory;
-    const int32_t ldq = c.num_heads * c.head_dim + 6;
+    const int32_t ldq = c.num_heads * c.head_dim + c.spare;
     TypedArray q(std::vector<float>(num_tokens * ldq, 2.0f), c.dtype);
     std::vector<float> expected_q(num_tokens * ldq, 2.0f);
     const Launch launch = StoreHeadsLaunch(c.dtype, {.qkv = qkv.data(),
@@ -89,6 +119,7 @@ TEST(StoreHeads, HasTheProcessorsBitsInTheProcessorsOrder) {
                                                      .q = q.At(0),
                                                      .ldq = ldq,
                                                      .kv = PointersTo(memory, layout, last_block)});
+    EXPECT_EQ(launch.kernel, c.kernel);
     ExpectSameInAnyOrder(launch, std::span(memory));
     for (int32_t i = 0; i < num_tokens; ++i) {
       const auto begin = qkv.begin() + i * width;

@@ -23,6 +23,8 @@ enum class KernelId : uint8_t {
   kQuantizeBlocksBf16,
   kStoreHeadsF32,
   kStoreHeadsBf16,
+  kStoreHeadsBf16Head64,
+  kStoreHeadsBf16Head128,
   kCopySlotsF32,
   kCopySlotsBf16,
   kAttentionF32,

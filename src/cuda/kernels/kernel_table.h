@@ -14,6 +14,7 @@
 #include "cuda/kernels/heads.h"
 #include "cuda/kernels/kernel_id.h"
 #include "cuda/kernels/largest.h"
+#include "cuda/kernels/many_heads.h"
 #include "cuda/kernels/rows.h"
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
@@ -88,6 +89,8 @@ inline KernelTable MakeKernelTable() {
   At(table, kQuantizeBlocksBf16) = QuantizeBlocksKernel<Bf16>;
   At(table, kStoreHeadsF32) = StoreHeadsKernel<float>;
   At(table, kStoreHeadsBf16) = StoreHeadsKernel<Bf16>;
+  At(table, kStoreHeadsBf16Head64) = StoreManyHeadsKernel<64>;
+  At(table, kStoreHeadsBf16Head128) = StoreManyHeadsKernel<128>;
   At(table, kCopySlotsF32) = CopySlotsKernel<float>;
   At(table, kCopySlotsBf16) = CopySlotsKernel<Bf16>;
   At(table, kAttentionF32) = AttentionKernel<float, 8, 0>;

@@ -11,6 +11,7 @@
 #include "cuda/kernels/gemm_tiles.h"
 #include "cuda/kernels/heads.h"
 #include "cuda/kernels/largest.h"
+#include "cuda/kernels/many_heads.h"
 #include "cuda/kernels/rows.h"
 
 namespace skein::cuda {
@@ -147,6 +148,21 @@ Launch BlocksGemmLaunch(GemmOutput output, DType gated, const GemmArgs& args) {
           args};
 }
 
+bool IsAligned(const void* pointer, uintptr_t bytes) {
+  return reinterpret_cast<uintptr_t>(pointer) % bytes == 0;
+}
+
+// Whether StoreManyHeadsKernel can store these heads, and does it sooner.
+bool StoresManyHeads(const StoreHeadsArgs& a) {
+  const bool compiled = a.head_dim == 64 || a.head_dim == 128;
+  const bool rotates_all = a.cos == nullptr || a.rotary_dim == a.head_dim;
+  const bool loads_fours = IsAligned(a.qkv, 16) && IsAligned(a.q_norm, 16) &&
+                           IsAligned(a.k_norm, 16) && IsAligned(a.cos, 16) && IsAligned(a.sin, 16);
+  const bool stores_words =
+      a.ldq % 4 == 0 && IsAligned(a.q, 8) && IsAligned(a.kv.pool, 16) && IsAligned(a.kv.own, 16);
+  return a.num_tokens >= kManyHeadTokens && compiled && rotates_all && loads_fours && stores_words;
+}
+
 template <class Shape>
 Launch AttentionLaunch(KernelId kernel, const AttentionArgs& args) {
   const Shape shape(args.head_dim_padded);
@@ -196,6 +212,12 @@ Launch QuantizeBlocksLaunch(DType dtype, const QuantizeArgs& args) {
 Launch StoreHeadsLaunch(DType dtype, const StoreHeadsArgs& args) {
   const int64_t heads = args.num_heads + 2 * args.num_kv_heads;
   SKEIN_CHECK(args.head_dim <= kMaxHeadDim);
+  if (dtype == DType::kBf16 && StoresManyHeads(args)) {
+    return {
+        args.head_dim == 64 ? KernelId::kStoreHeadsBf16Head64 : KernelId::kStoreHeadsBf16Head128,
+        {{CeilDiv(heads, kHeadsPerBlock), CeilDiv(args.num_tokens, kTokensOfWarp)}, kRowThreads, 0},
+        args};
+  }
   LaunchShape shape = LanesShape(args.num_tokens * heads);
   shape.shared_bytes = sizeof(StoreHeadsShared);
   return {OfType(KernelId::kStoreHeadsF32, dtype), shape, args};

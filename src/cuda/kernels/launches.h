@@ -36,7 +36,7 @@ Launch ChooseExpertsLaunch(const ChooseExpertsArgs& args);
 Launch ListSlotsLaunch(const ListSlotsArgs& args);
 Launch SumExpertsLaunch(const SumExpertsArgs& args);
 
-// What the tile of a product follows from, beside its shape. The bits do not follow from the tile.
+// The tile of a product follows from this, beside its shape. The bits do not follow from the tile.
 struct GemmChoice {
   // The most shared memory that a block of the device has.
   int64_t shared_bytes = kSharedBytes;

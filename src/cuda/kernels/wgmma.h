@@ -35,7 +35,7 @@ __device__ __forceinline__ void WaitForProducts() {
   asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kPending) : "memory");
 }
 
-// Where the rows are: rows of 128 bytes, eight of them 1,024 bytes behind the eight before.
+// The place of the rows: rows of 128 bytes, eight of them 1,024 bytes behind the eight before.
 __device__ __forceinline__ uint64_t RowsDescriptor(const uint32_t* rows) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62, kStride = uint64_t{1024 / 16} << 32;
   const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(rows));
