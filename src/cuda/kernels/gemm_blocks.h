@@ -25,30 +25,53 @@ inline constexpr int kBlocksOfSuper = kSuperElements / kBlockTerms;
 template <GemmOutput kOutput>
 inline constexpr int kManyBlockTiles = kOutput == GemmOutput::kGated ? 2 : 4;
 
-// Rounds each block of 32 elements to int8 with a scale of its own. 16 lanes for each block.
+inline constexpr int kBlockLanes = 4;  // that quantize a block of 32 elements
+inline constexpr int kBlocksAtOnce = kRowThreads / kBlockLanes;
+
+// Adjacent elements of a lane, which move at once.
+template <typename T>
+struct alignas(sizeof(T) == 1 ? 8 : 16) Eight {
+  T of[kBlockTerms / kBlockLanes];
+};
+
+// Rounds each block of 32 elements to int8 with a scale of its own. Grid: rows, kBlocksAtOnce
+// blocks.
 template <typename T>
 __global__ void QuantizeBlocksKernel(QuantizeArgs a) {
   LetNextKernelStart();
   WaitForPreviousKernel();
-  const int blocks = a.width / kBlockTerms;
-  const RowOfThread at(static_cast<int64_t>(a.num_rows) * blocks);
-  const int64_t row = at.exists ? at.row / blocks : 0, block = at.exists ? at.row % blocks : 0;
-  const T* x = static_cast<const T*>(a.x) + row * a.ldx + block * kBlockTerms;
-  const float low = Widen(x[at.lane]), high = Widen(x[at.lane + kRowLanes]);
-  const float largest = MaxOfRowLanes(LargerMagnitude(LargerMagnitude(0.0f, low), high));
+  const int lane = static_cast<int>(threadIdx.x) % kBlockLanes, blocks = a.width / kBlockTerms;
+  const int block =
+      static_cast<int>(blockIdx.y) * kBlocksAtOnce + static_cast<int>(threadIdx.x) / kBlockLanes;
+  const bool exists = block < blocks;  // otherwise the lane still takes part in sums
+  const int64_t row = blockIdx.x;
+  const int first = (exists ? block : 0) * kBlockTerms + lane * (kBlockTerms / kBlockLanes);
+  const auto x =
+      *reinterpret_cast<const Eight<T>*>(static_cast<const T*>(a.x) + row * a.ldx + first);
+  float largest = 0.0f;
+#pragma unroll
+  for (const T value : x.of) largest = LargerMagnitude(largest, Widen(value));
+#pragma unroll
+  for (int distance = kBlockLanes / 2; distance > 0; distance /= 2) {
+    largest = LargerMagnitude(largest, __shfl_xor_sync(kAllLanes, largest, distance));
+  }
   const RowScale scale(largest);
-  const int8_t low_q = scale.Quantize(low), high_q = scale.Quantize(high);
-  int sum = low_q + high_q;
-  for (int distance = kRowLanes / 2; distance > 0; distance /= 2) {
+  Eight<int8_t> q;
+  int sum = 0;
+#pragma unroll
+  for (int e = 0; e < kBlockTerms / kBlockLanes; ++e) {
+    q.of[e] = scale.Quantize(Widen(x.of[e]));
+    sum += q.of[e];
+  }
+#pragma unroll
+  for (int distance = kBlockLanes / 2; distance > 0; distance /= 2) {
     sum += __shfl_xor_sync(kAllLanes, sum, distance);
   }
-  if (!at.exists) return;
-  int8_t* out = a.out + row * a.ldo + block * kBlockTerms;
-  out[at.lane] = low_q;
-  out[at.lane + kRowLanes] = high_q;
-  if (at.lane != 0) return;
-  a.scales[2 * at.row] = scale.scale;
-  a.scales[2 * at.row + 1] = scale.scale * static_cast<float>(sum);
+  if (!exists) return;
+  *reinterpret_cast<Eight<int8_t>*>(a.out + row * a.ldo + first) = q;
+  if (lane >= 2) return;
+  const float of_sum = scale.scale * static_cast<float>(sum);
+  a.scales[2 * (row * blocks + block) + lane] = lane == 0 ? scale.scale : of_sum;
 }
 
 // An f16. The conversion is exact.

@@ -204,9 +204,10 @@ Launch QuantizeLaunch(DType dtype, const QuantizeArgs& args) {
 }
 
 Launch QuantizeBlocksLaunch(DType dtype, const QuantizeArgs& args) {
-  SKEIN_CHECK(args.width % kBlockTerms == 0);
-  return {OfType(KernelId::kQuantizeBlocksF32, dtype),
-          LanesShape(int64_t{args.num_rows} * (args.width / kBlockTerms)), args};
+  SKEIN_CHECK(args.width % kBlockTerms == 0 && args.ldx % 8 == 0 && args.ldo % 8 == 0);
+  LaunchShape shape = RowShape(args.num_rows);
+  shape.grid.y = CeilDiv(args.width / kBlockTerms, kBlocksAtOnce);
+  return {OfType(KernelId::kQuantizeBlocksF32, dtype), shape, args};
 }
 
 Launch StoreHeadsLaunch(DType dtype, const StoreHeadsArgs& args) {

@@ -18,7 +18,8 @@ Launch BranchLaunch(const BranchArgs& args);
 Launch ActivateLaunch(DType dtype, const ActivateArgs& args);
 // Whole rows, for weights in int8.
 Launch QuantizeLaunch(DType dtype, const QuantizeArgs& args);
-// Blocks of rows, for weights in blocks: width is a multiple of kBlockTerms.
+// Blocks of rows, for weights in blocks. REQUIRES: width is a multiple of kBlockTerms, and ldx and
+// ldo are multiples of 8.
 Launch QuantizeBlocksLaunch(DType dtype, const QuantizeArgs& args);
 // REQUIRES: head_dim is at most kMaxHeadDim.
 Launch StoreHeadsLaunch(DType dtype, const StoreHeadsArgs& args);
