@@ -27,6 +27,7 @@ THREADS = 128  # of a block, but for products and these kernels: threads, bytes 
 # Attention: AttentionShape::shared_bytes, for the widths of heads that need most.
 BLOCKS = {"BlocksGemmKernel": (32, 0), "FindLargestKernel": (256, 96), "RmsNormKernel": (128, 16400),
           "BranchKernel": (128, 16400), "QuantizeKernel": (128, 16), "StoreHeadsKernel": (128, 8704),
+          "ListSlotsKernel": (256, 32),
           "AttentionKernel<Bf16, 8, 4>": (128, 68608), "AttentionKernel": (128, 101376)}
 UNIT = 8       # registers of a thread are given out in such units
 

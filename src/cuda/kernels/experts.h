@@ -113,36 +113,69 @@ __global__ void ChooseExpertsKernel(ChooseExpertsArgs a) {
   a.weights[token * a.per_token + lane] = mine / sum;
 }
 
-// A warp for each expert. `Slot`: the type of slots.
+// The warps of an expert in ListSlotsKernel, and the slots that each of them has in flight.
+inline constexpr int kListThreads = 256;
+inline constexpr int kListWarps = kListThreads / 32;
+inline constexpr int kListLoads = 8;
+inline constexpr int kListStep = 32 * kListLoads;
+struct ListSlotsShared {
+  int counts[kListWarps];
+};
+
+// Loads the experts of slots first + lane, first + lane + 32 and so on; behind `end` there is none.
+__device__ __forceinline__ void LoadExperts(const int32_t* experts, int first, int end,
+                                            int (&loaded)[kListLoads]) {
+#pragma unroll
+  for (int k = 0; k < kListLoads; ++k) {
+    const int slot = first + 32 * k;
+    loaded[k] = slot < end ? experts[slot] : -1;
+  }
+}
+
+// Grid: experts. Each warp lists a part of the slots, whose place follows from the counts of the
+// parts before. `Slot`: the type of slots.
 template <typename Slot>
 __global__ void ListSlotsKernel(ListSlotsArgs a) {
   LetNextKernelStart();
   WaitForPreviousKernel();
+  auto& shared = SharedMemory<ListSlotsShared>();
+  const int expert = static_cast<int>(blockIdx.x), warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t expert =
-      static_cast<int64_t>(blockIdx.x) * kExpertWarps + static_cast<int>(threadIdx.x) / 32;
-  if (expert >= a.num_experts) return;
-  Slot* slots = a.slots + expert * a.capacity;
-  constexpr int kInFlight = 8;
-  int count = 0;
+  constexpr int kAtOnce = kListWarps * kListStep;
+  const int part = (a.num_slots + kAtOnce - 1) / kAtOnce * kListStep, begin = warp * part;
+  const int end = a.num_slots < begin + part ? a.num_slots : begin + part;
+  int experts[kListLoads], count = 0;
+  if (part < a.num_slots) {  // otherwise the first warp has all slots
 #pragma unroll 1
-  for (int begin = 0; begin < a.num_slots; begin += 32 * kInFlight) {
-    int experts[kInFlight];
+    for (int first = begin; first < end; first += kListStep) {
+      LoadExperts(a.experts, first + lane, end, experts);
 #pragma unroll
-    for (int k = 0; k < kInFlight; ++k) {
-      const int slot = begin + 32 * k + lane;
-      experts[k] = slot < a.num_slots ? a.experts[slot] : -1;
+      for (int k = 0; k < kListLoads; ++k) count += experts[k] == expert ? 1 : 0;
     }
 #pragma unroll
-    for (int k = 0; k < kInFlight; ++k) {
+    for (int distance = 16; distance > 0; distance /= 2) {
+      count += __shfl_xor_sync(kAllLanes, count, distance);
+    }
+    if (lane == 0) shared.counts[warp] = count;
+    __syncthreads();
+    count = 0;
+    for (int i = 0; i < warp; ++i) count += shared.counts[i];
+  }
+  Slot* slots = a.slots + static_cast<int64_t>(expert) * a.capacity;
+#pragma unroll 1
+  for (int first = begin; first < end; first += kListStep) {
+    LoadExperts(a.experts, first + lane, end, experts);
+#pragma unroll
+    for (int k = 0; k < kListLoads; ++k) {
       const bool listed = experts[k] == expert;
       const uint32_t all = __ballot_sync(kAllLanes, listed);
       const uint32_t before = all & ((1u << lane) - 1u);
-      if (listed) slots[count + __popc(before)] = begin + 32 * k + lane;
+      if (listed) slots[count + __popc(before)] = first + 32 * k + lane;
       count += __popc(all);
     }
   }
-  if (lane == 0) a.counts[expert] = count;
+  const bool has_last = end == a.num_slots && begin < end;
+  if (lane == 0 && has_last) a.counts[expert] = count;
 }
 
 // Grid: kRowStep elements, tokens.

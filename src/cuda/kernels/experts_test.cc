@@ -98,8 +98,8 @@ std::vector<std::vector<int32_t>> ListOf(const std::vector<int32_t>& experts, in
 
 TEST(Experts, SlotsAreListedInOrder) {
   RandomValues random;
-  for (const int32_t num_slots : {1, 31, 32, 33, 150}) {
-    const int32_t num_experts = 6, capacity = 160;
+  for (const int32_t num_slots : {1, 31, 32, 33, 150, 256, 257, 1100, 2048, 2500}) {
+    const int32_t num_experts = 6, capacity = num_slots;
     std::vector<int32_t> experts(num_slots), counts(num_experts, -1);
     for (int32_t& expert : experts) expert = random.Integer(0, 4);  // the last one has none
     std::vector<int32_t> slots(num_experts * capacity, -1), expected = slots;

@@ -309,8 +309,10 @@ Launch ChooseExpertsLaunch(const ChooseExpertsArgs& args) {
 }
 
 Launch ListSlotsLaunch(const ListSlotsArgs& args) {
-  return {
-      KernelId::kListSlots, {{CeilDiv(args.num_experts, kExpertWarps)}, kExpertThreads, 0}, args};
+  SKEIN_CHECK(args.num_slots >= 1);
+  return {KernelId::kListSlots,
+          {{static_cast<uint32_t>(args.num_experts)}, kListThreads, sizeof(ListSlotsShared)},
+          args};
 }
 
 Launch SumExpertsLaunch(const SumExpertsArgs& args) {
