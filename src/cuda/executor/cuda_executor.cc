@@ -85,7 +85,6 @@ std::unique_ptr<Task> CudaExecutor::Begin(const StepPlan& plan) {
   ForEachRow(plan, [&](const PlanRow& row) { state.outputs.AddRow(row, row.block_table, &batch); });
   state.ahead.set_ahead_us(ahead_us_);
   state.pass->set_slice_us(slice_us_);
-  state.pass->set_graph_us(graph_us_);
   Lose(state.pass->Begin(CopiesOf(plan), state.outputs.largest_alone()));
   return task;
 }

@@ -44,8 +44,6 @@ class CudaExecutor final : public Executor {
   void set_ahead_us(double ahead_us) { ahead_us_ = ahead_us; }
   // Sets the longest slice of an operator (operator_slices.h), for tasks that begin later.
   void set_slice_us(double slice_us) { slice_us_ = slice_us; }
-  // Sets the longest prompt that runs as a graph (cuda_pass.h), for tasks that begin later.
-  void set_graph_us(double graph_us) { graph_us_ = graph_us; }
 
   int64_t activation_bytes() const { return activation_bytes_; }
   // The error that lost the device.
@@ -74,7 +72,6 @@ class CudaExecutor final : public Executor {
   Granularity granularity_ = Granularity::kOpTile;
   double ahead_us_ = kAheadUs;
   double slice_us_ = kSliceUs;
-  double graph_us_ = kGraphUs;
   StatePool states_;
   StatePool decode_states_;  // for steps of decodes alone, if these run beside other steps
   int64_t activation_bytes_ = 0;

@@ -326,26 +326,6 @@ TEST_F(CudaExecutorTest, DecodesRunAsGraphs) {
   EXPECT_EQ(fake.num_graphs(), 3);
 }
 
-// A prompt's graph is recorded when its shape comes again, with other tokens at other positions.
-TEST_F(CudaExecutorTest, PromptsRunAsGraphs) {
-  const FakeDevice& fake = both_.device.fake();
-  int64_t num_runs = 0;
-  const auto run = [&](const PlanRow& row, bool as_graph) {
-    const StepPlan plan = OneShotPlan{{row}};
-    ExpectSame(RunOnDevice(plan), RunPlan(*both_.cpu, plan));
-    EXPECT_EQ(fake.num_graph_runs(), num_runs += as_graph);
-  };
-  Sequence first = NewSequence(40, 0), second = NewSequence(75, 10);
-  run(first.Row(0, 40, true), false);
-  run(first.Row(0, 35, true), true);
-  run(first.Row(0, 30, true), false);
-  run(second.Row(0, 30, true), true);
-  run(second.Row(30, 75, true), true);  // 45 tokens behind 30
-  run(first.Row(0, 10, true), false);
-  run(second.Row(0, 11, true), true);
-  EXPECT_EQ(fake.num_graphs(), 3);
-}
-
 // Greedy draws beside others in one step: the device sends their tokens alone.
 TEST_F(CudaExecutorTest, GreedyDrawsBringNoLogitsToTheHost) {
   std::vector<Sequence> sequences;
@@ -442,7 +422,6 @@ TEST_P(CudaExecutorAhead, ATaskStopsWithinAFewOperatorsOfTheSignal) {
   const StepPlan other_plan = OneShotPlan{{other.Whole()}};
   const StepResults expected = RunOnDevice(plan), other_expected = RunOnDevice(other_plan);
   both_.cuda.executor().set_ahead_us(param.ahead_us);
-  both_.cuda.executor().set_graph_us(0);
   both_.cuda.executor().set_slice_us(param.slice_us);
   FakeDevice& fake = both_.device.fake();
   std::atomic<bool> preempt{false};
@@ -524,7 +503,6 @@ TEST(CudaExecutor, SlicesOfOperatorsChangeNothing) {
 }
 
 TEST_F(CudaExecutorTest, TasksStopWhereTheGranularitySays) {
-  both_.cuda.executor().set_graph_us(0);  // the prompt runs operator by operator
   Sequence sequence = NewSequence(20, 0);
   const auto num_stops = [&](Granularity granularity) {
     const StepPlan plan = OneShotPlan{{sequence.Whole()}};
@@ -552,7 +530,6 @@ TEST_F(CudaExecutorTest, TasksStopWhereTheGranularitySays) {
 }
 
 TEST_F(CudaExecutorTest, ATaskGivenUpHalfWayLeavesNoTrace) {
-  both_.cuda.executor().set_graph_us(0);  // the prompt runs operator by operator
   Sequence sequence = NewSequence(30, 0);
   const StepPlan plan = OneShotPlan{{sequence.Whole()}};
   const StepResults expected = RunOnDevice(plan);

@@ -48,61 +48,35 @@ Status CudaPass::Begin(std::span<const BlockCopy> copies, std::span<const uint8_
   layer_ = chunk_ = op_ = slice_ = 0;
   graph_.reset();
   num_tokens_ = batch_.num_tokens();
-  padding_ = PaddingOf(copies);
-  SKEIN_RETURN_IF_ERROR(integers_.Assign(batch_, layout_, copies, padding_));
-  if (padding_.num_tokens > 0) num_tokens_ = padding_.num_tokens;
+  const DeviceBatch::Padding padding = {TokensOfGraph(copies), context_.model.kv_layout.num_blocks};
+  SKEIN_RETURN_IF_ERROR(integers_.Assign(batch_, layout_, copies, padding));
   layers_.set_num_tokens(num_tokens_);
-  if (padding_.num_tokens > 0) SKEIN_RETURN_IF_ERROR(FindGraph());
-  if (!graph_) AssignSlices(slice_us_);
-  return Status::Ok();
+  if (padding.num_tokens == 0) {
+    AssignSlices(slice_us_);
+    return Status::Ok();
+  }
+  num_tokens_ = padding.num_tokens;
+  layers_.set_num_tokens(num_tokens_);
+  return FindGraph();
 }
 
-// A graph computes decodes (single tokens, each with its logits), or one prompt of which one token
-// is read. There is nothing to copy before.
-DeviceBatch::Padding CudaPass::PaddingOf(std::span<const BlockCopy> copies) const {
-  const int32_t count = batch_.num_tokens(), block = context_.model.kv_layout.num_blocks;
+// Decodes: single tokens, each with its logits, and nothing to copy before.
+int32_t CudaPass::TokensOfGraph(std::span<const BlockCopy> copies) const {
+  const int32_t count = batch_.num_tokens();
   const std::span<const OutputChunk> outputs = layout_.outputs();
-  if (!context_.graphs || outputs.size() != 1 || !copies.empty()) return {};
-  if (!layout_.forks().empty() || layout_.num_own_blocks() > 0) return {};
-  const OutputChunk& output = outputs[0];
-  auto rounded = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(count)));
-  if (std::ssize(batch_.rows) == count && output.kind == OutputKind::kLogits &&
-      output.count == count) {
-    return {std::min({rounded, limits_.max_tokens, limits_.max_logit_rows}), block, true};
-  }
-  const bool reads = output.kind == OutputKind::kLogits || output.kind == OutputKind::kLabels;
-  if (std::ssize(batch_.rows) != 1 || output.count != 1 || !reads) return {};
-  if (count > 16) {
-    const int32_t step = count <= 256 ? 16 : 32;
-    rounded = (count + step - 1) / step * step;
-  }
-  if (rounded > limits_.max_tokens || PromptUs(rounded) > graph_us_) return {};
-  return {rounded, block, false};
-}
-
-double CudaPass::PromptUs(int32_t num_tokens) const {
-  const ModelConfig& c = config();
-  if (c.num_experts > 0) return std::numeric_limits<double>::infinity();
-  const int64_t q_width = int64_t{c.num_heads} * c.head_dim;
-  const int64_t qkv_width = q_width + int64_t{2} * c.num_kv_heads * c.head_dim;
-  const double layer_us =
-      slices_.ProductUs(num_tokens, qkv_width, c.hidden_size) +
-      slices_.ProductUs(num_tokens, c.hidden_size, q_width) +
-      slices_.ProductUs(num_tokens, int64_t{2} * c.intermediate_size, c.hidden_size) +
-      slices_.ProductUs(num_tokens, c.hidden_size, c.intermediate_size) +
-      4 * OperatorSlices::BytesUs(0);  // norms, heads and attention
-  return layer_us * c.num_layers;
+  const bool decodes = std::ssize(batch_.rows) == count && outputs.size() == 1 &&
+                       outputs[0].kind == OutputKind::kLogits && outputs[0].count == count;
+  if (!context_.graphs || !decodes || !copies.empty() || !layout_.forks().empty()) return 0;
+  if (layout_.num_own_blocks() > 0) return 0;
+  const auto rounded = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(count)));
+  return std::min({rounded, limits_.max_tokens, limits_.max_logit_rows});
 }
 
 Status CudaPass::FindGraph() {
-  const OutputChunk& output = layout_.outputs()[0];
-  const PassGraphs::Shape shape = {
-      num_tokens_,           integers_.num_tiles(),
-      integers_.tile_rows(), integers_.num_segments(),
-      num_outputs(),         static_cast<int32_t>(integers_.outputs(0).panel_ids.size()),
-      integers_.memory()};
+  const PassGraphs::Shape shape = {num_tokens_, integers_.num_segments(), integers_.memory()};
   graph_ = graphs_.Find(shape);
-  if (graph_ || (!padding_.decodes && !graphs_.CameBefore(shape))) return Status::Ok();
+  if (graph_) return Status::Ok();
+  graph_ = 0;  // num_outputs
   AssignSlices(std::numeric_limits<double>::infinity());
   std::vector<Launch> launches;
   launcher_.set_recording(&launches);
@@ -114,8 +88,7 @@ Status CudaPass::FindGraph() {
     }
   }
   for (const int op : {kOutputNorm, kHeadDense, kHead}) OutputOperator(op);
-  // The largest cost little where nobody asks for them.
-  if (output.kind == OutputKind::kLogits) FindLargest(num_outputs());
+  FindLargest(num_tokens_);  // it costs little where nobody asks for it
   launcher_.set_recording(nullptr);
   SKEIN_ASSIGN_OR_RETURN(graph_, graphs_.Add(shape, launches));
   return Status::Ok();

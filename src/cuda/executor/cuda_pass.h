@@ -33,9 +33,6 @@ enum class PassStatus { kRunning, kOutputs, kDone };
 //   fill batch() --> Begin --> Step, Step, ... --+--> kDone
 //                                ^               |
 //                                +-- output(i) <-+ kOutputs
-// A prompt of at most this time, by estimate, runs as a graph: a signal waits for its end.
-inline constexpr double kGraphUs = 4000;
-
 class CudaPass {
  public:
   // Fails as Device::Allocate does.
@@ -58,8 +55,6 @@ class CudaPass {
   bool AtListBegin() const { return op_ == 0 && slice_ == 0; }
   // Sets the longest time of a slice, for later passes.
   void set_slice_us(double slice_us) { slice_us_ = slice_us; }
-  // Sets the longest time of a prompt that runs as a graph, for later passes.
-  void set_graph_us(double graph_us) { graph_us_ = graph_us; }
 
   const OutputChunk& chunk() const { return layout_.outputs()[chunk_]; }
   // Called once for each chunk, when its outputs are on the host.
@@ -78,16 +73,13 @@ class CudaPass {
   enum class Part : uint8_t { kInput, kLayers, kOutputs };
   CudaPass(const CudaContext& context, const ForwardLimits& limits);
   bool Finished() const;
-  // The padding of a batch that runs as a graph. Without padding it runs operator by operator.
-  DeviceBatch::Padding PaddingOf(std::span<const BlockCopy> copies) const;
-  // The time of a pass over one prompt, by estimate.
-  double PromptUs(int32_t num_tokens) const;
-  // Takes the graph of the batch. A prompt whose shape is new runs operator by operator.
+  // The tokens of the batch's graph, those that pad it included; 0: it runs operator by operator.
+  int32_t TokensOfGraph(std::span<const BlockCopy> copies) const;
   Status FindGraph();
   void AssignSlices(double slice_us);
   void LayerOperator();
   // The rows of the chunk's outputs, those that pad it included.
-  int32_t num_outputs() const { return padding_.decodes ? padding_.num_tokens : chunk().count; }
+  int32_t num_outputs() const { return graph_ ? num_tokens_ : chunk().count; }
   void Input();
   void OutputOperator(int op);
 
@@ -110,7 +102,6 @@ class CudaPass {
   DeviceBatch integers_;
   std::span<const uint8_t> largest_alone_;
   int32_t num_tokens_ = 0;  // of the batch, those that pad it included
-  DeviceBatch::Padding padding_;
   PassGraphs graphs_;
   std::optional<int32_t> graph_;  // of the pass at hand
   Part part_ = Part::kInput;
@@ -119,7 +110,6 @@ class CudaPass {
   int op_ = 0;
   int32_t slice_ = 0;
   double slice_us_ = kSliceUs;
-  double graph_us_ = kGraphUs;
   double step_us_ = 0;
   OperatorSlices slices_;
 

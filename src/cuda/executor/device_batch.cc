@@ -79,8 +79,7 @@ void DeviceBatch::AddTiles(const ForwardBatch& batch, const BatchLayout& layout,
     table += static_cast<int32_t>(layout.Table(index).size());
   }
   if (padding.num_tokens == 0) return;
-  const int32_t tiles = padding.decodes ? padding.num_tokens * CeilDiv(group_size_, tile_rows_)
-                                        : CeilDiv(padding.num_tokens * group_size_, tile_rows_);
+  const int32_t tiles = padding.num_tokens * CeilDiv(group_size_, tile_rows_);
   for (; num_tiles_ < tiles; ++num_tiles_) words_.insert(words_.end(), {0, 0, 0, 0, 0});
   num_segments_ = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(num_segments_)));
 }
@@ -102,7 +101,7 @@ void DeviceBatch::AddOutputs(const ForwardBatch& batch, const BatchLayout& layou
     for (int32_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
       words_.push_back(layout.OutputToken(chunk.kind, i));
     }
-    if (padding.decodes) words_.insert(words_.end(), padding.num_tokens - chunk.count, 0);
+    words_.insert(words_.end(), std::max(0, padding.num_tokens - chunk.count), 0);
     Outputs outputs;
     if (chunk.kind == OutputKind::kLabels) {
       for (int32_t i = chunk.first; i < chunk.first + chunk.count; ++i) {

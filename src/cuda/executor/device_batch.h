@@ -25,12 +25,10 @@ class DeviceBatch {
   };
 
   // Tokens behind those of the batch, which no output is read from: position 0, no keys to see. So
-  // the arrays but `tables` have the same places in every batch with this padding: of single tokens
-  // with an output each (decodes), or of one row with one output.
+  // the arrays but `tables` have the same places in every batch of single tokens with this padding.
   struct Padding {
     int32_t num_tokens = 0;  // of the batch, with the padding; 0: there is none
     int32_t block = 0;       // that takes their keys and values
-    bool decodes = false;
   };
 
   DeviceBatch(Device* device, int32_t group_size) : device_(device), group_size_(group_size) {}

@@ -11,11 +11,6 @@ std::optional<int32_t> PassGraphs::Find(const Shape& shape) const {
   return found == graphs_.end() ? std::nullopt : std::optional(found->second);
 }
 
-bool PassGraphs::CameBefore(const Shape& shape) {
-  std::erase_if(came_, [&](const Shape& came) { return came.integers != shape.integers; });
-  return !came_.insert(shape).second;
-}
-
 Result<int32_t> PassGraphs::Add(const Shape& shape, std::span<const Launch> launches) {
   for (auto it = graphs_.begin(); it != graphs_.end();) {
     if (it->first.integers == shape.integers) {
