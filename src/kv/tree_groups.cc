@@ -36,8 +36,9 @@ std::span<const TreeGroup> TreeGroups::List() {
     ForEachOf(node, [&](ChunkedHashTree::Handle request) {
       const ChunkedHashTree::Entry& entry = tree_->requests_[request];
       ++(entry.active ? group.num_active : group.num_waiting);
-      if (!entry.active)
-        group.first_arrival = std::min(group.first_arrival, entry.item.key.arrival);
+      if (entry.active || entry.item.key.arrival >= group.first_arrival) return;
+      group.first_arrival = entry.item.key.arrival;
+      group.first_waiting = request;
     });
     if (group.num_active + group.num_waiting > 0) groups_.push_back(group);
     for (int32_t i = tree_->nodes_[node].first_child; i != kNone; i = tree_->nodes_[i].next) {

@@ -16,7 +16,8 @@ struct TreeGroup {
   int32_t depth = 0;  // levels of the prefix
   int32_t num_waiting = 0;
   int32_t num_active = 0;
-  uint64_t first_arrival = 0;  // the least arrival of the waiting requests
+  uint64_t first_arrival = 0;                  // the least arrival of the waiting requests
+  ChunkedHashTree::Handle first_waiting = -1;  // the request of that arrival; -1: none waits
 };
 
 // Lists the groups of a tree, for rules that compare them. Not thread-safe.

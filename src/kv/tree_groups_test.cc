@@ -52,6 +52,7 @@ TEST_F(TreeGroupsTest, RequestsOfOnePrefixAreAGroup) {
   EXPECT_EQ(by_depth[10].num_waiting, 2);
   EXPECT_EQ(by_depth[10].num_active, 1);
   EXPECT_EQ(by_depth[10].first_arrival, 1u);
+  EXPECT_EQ(by_depth[10].first_waiting, first[1]);
   EXPECT_EQ(by_depth[20].num_waiting, 2);
   EXPECT_EQ(by_depth[6].num_waiting, 1);  // a request alone: the whole vector
   std::vector<Handle> requests;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "base/check.h"
 
@@ -32,12 +33,13 @@ constexpr double kFewerRows = 1.03;
 }  // namespace
 
 GroupTurns::GroupTurns(const StopOptions& options, const DecodeFit& fit, const DecodeLimits& limits,
-                       const ChunkedHashTree* tree, int32_t chunk_tokens)
+                       const ChunkedHashTree* tree, int32_t chunk_tokens, CachedTokens cached)
     : options_(options),
       fit_(fit),
       limits_(limits),
       tree_(tree),
       chunk_tokens_(chunk_tokens),
+      cached_(std::move(cached)),
       groups_(tree) {}
 
 void GroupTurns::AdoptFit(const DecodeFit& fit) {
@@ -152,13 +154,25 @@ GroupTurns::Forecast GroupTurns::ForecastAll(std::span<const TreeGroup> groups) 
   for (const TreeGroup& group : groups) {
     prefix_tokens += static_cast<double>(groups_.AddToUnion(group)) * chunk_tokens_;
   }
-  all.rate *= std::min(1.0, static_cast<double>(limits_.max_kv_tokens) / prefix_tokens);
+  const auto most = static_cast<double>(limits_.max_kv_tokens);
+  evicts_ = prefix_tokens > most;
+  all.rate *= std::min(1.0, most / prefix_tokens);
   all.rate *= FactorOf(kTurns) / FactorOf(kAll);
   return all;
 }
 
-// Sorts `chosen_`, with the group that waits longest first and then the largest groups. Sets how
-// many of the first groups make the turn with the highest rate of tokens.
+// A prefix in the batch is in the cache. Requests that share none compute all of their prompts.
+int64_t GroupTurns::MissingTokens(const TreeGroup& group) const {
+  if (group.depth == 0) return std::llround(group.num_waiting * load_.prompt_tokens());
+  if (group.num_active > 0) return 0;
+  const int64_t num_tokens = int64_t{group.depth} * chunk_tokens_;
+  return std::max<int64_t>(0, num_tokens - cached_(group.first_waiting));
+}
+
+// Sorts `chosen_`, with the group that waits longest first and then the largest groups. If prefixes
+// are evicted, the groups whose requests need the least computed, each its share of its prefix, go
+// before larger ones. Sets how many of the first groups make the turn with the highest rate of
+// tokens.
 GroupTurns::Forecast GroupTurns::ChooseTurn(std::span<const TreeGroup> groups) {
   chosen_.clear();
   for (const TreeGroup& group : groups) {
@@ -166,7 +180,10 @@ GroupTurns::Forecast GroupTurns::ChooseTurn(std::span<const TreeGroup> groups) {
   }
   const auto oldest = std::ranges::min_element(chosen_, {}, &TreeGroup::first_arrival);
   std::iter_swap(chosen_.begin(), oldest);
-  std::ranges::sort(chosen_.begin() + 1, chosen_.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(chosen_.begin() + 1, chosen_.end(), [this](const auto& a, const auto& b) {
+    const int64_t missing_a = evicts_ ? MissingTokens(a) * b.num_waiting : 0;
+    const int64_t missing_b = evicts_ ? MissingTokens(b) * a.num_waiting : 0;
+    if (missing_a != missing_b) return missing_a < missing_b;
     if (a.num_waiting != b.num_waiting) return a.num_waiting > b.num_waiting;
     return a.first_arrival < b.first_arrival;
   });

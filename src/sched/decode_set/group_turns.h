@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -35,12 +36,15 @@ struct DecodeLimits {
 //                 half of the gain is gone,
 //                 or nobody waits
 //
-// A turn serves the group of the request that has waited longest. It adds the groups with the most
-// waiting requests, as long as each group raises the predicted throughput. A prediction counts the
-// requests that will arrive during the turn, at the rate of the latest arrivals. It also counts the
-// measured prefill time of a request, which is the same in both ways. In turns, some groups wait
-// for others. Turns therefore begin only if requests would have to wait in any case, and if the
-// predicted wait is no longer than in the way `all`.
+// A turn serves the group of the request that has waited longest. It adds further groups, as long
+// as each raises the predicted throughput, those with the most waiting requests first. If the
+// prefixes of all groups exceed the memory, those that need the fewest tokens of their prefixes
+// computed for each waiting request go before: a prefix that is cached now would be evicted before
+// its turn, and computed again. A prediction counts the requests that will arrive during the turn,
+// at the rate of the latest arrivals. It also counts the measured prefill time of a request, which
+// is the same in both ways. In turns, some groups wait for others. Turns therefore begin only if
+// requests would have to wait in any case, and if the predicted wait is no longer than in the way
+// `all`.
 //
 // Measured steps correct the predictions by a factor for each of the two ways, within
 // [1 / kMaxFactor, kMaxFactor]. A way without measurements uses the factor of the other way. The
@@ -49,10 +53,12 @@ struct DecodeLimits {
 class GroupTurns {
  public:
   static constexpr double kMaxFactor = 4;
+  // The tokens of a waiting request's prompt that the prefix cache holds.
+  using CachedTokens = std::function<int32_t(ChunkedHashTree::Handle)>;
 
   // `tree` outlives this object. A level of the tree has `chunk_tokens`.
   GroupTurns(const StopOptions& options, const DecodeFit& fit, const DecodeLimits& limits,
-             const ChunkedHashTree* tree, int32_t chunk_tokens);
+             const ChunkedHashTree* tree, int32_t chunk_tokens, CachedTokens cached);
 
   // The facts about the batch that the tree does not know.
   struct Batch {
@@ -123,6 +129,8 @@ class GroupTurns {
   Forecast ForecastOf(const Mix& mix, double max_rows) const;
   Forecast BestOf(const Mix& mix, double max_rows) const;
   void Add(const TreeGroup& group, Mix* mix);
+  // The tokens that the group's waiting requests would compute for its prefix.
+  int64_t MissingTokens(const TreeGroup& group) const;
   Forecast ForecastAll(std::span<const TreeGroup> groups);
   Forecast ChooseTurn(std::span<const TreeGroup> groups);
   double ServiceS(const Forecast& forecast) const;
@@ -138,6 +146,7 @@ class GroupTurns {
   const DecodeLimits limits_;
   const ChunkedHashTree* const tree_;
   const int32_t chunk_tokens_;
+  const CachedTokens cached_;
   TreeGroups groups_;
   LoadEstimate load_;
   struct Factor {
@@ -158,6 +167,7 @@ class GroupTurns {
   // The state of a decision:
   double growth_ = 1;      // requests now and to come, over requests now
   double own_tokens_ = 0;  // of a row, without its prefix
+  bool evicts_ = false;    // the prefixes of all groups exceed the memory
   std::vector<TreeGroup> chosen_;
   size_t num_chosen_ = 0;
   std::vector<ChunkedHashTree::Handle> opened_;

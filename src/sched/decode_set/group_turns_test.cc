@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace skein {
@@ -28,8 +29,9 @@ constexpr DecodeFit kOnce = {.step_us = 17'000,
 
 class GroupTurnsTest : public ::testing::Test {
  protected:
-  void Make(const DecodeFit& fit, int32_t max_rows = 500) {
-    turns_.emplace(StopOptions{}, fit, DecodeLimits{max_rows, 10'000'000}, &tree_, kChunk);
+  void Make(const DecodeFit& fit, int32_t max_rows = 500, int64_t max_kv_tokens = 10'000'000) {
+    turns_.emplace(StopOptions{}, fit, DecodeLimits{max_rows, max_kv_tokens}, &tree_, kChunk,
+                   [this](Handle handle) { return cached_[group_of_.at(handle)]; });
   }
 
   void Arrive(int group, TimeUs now_us, int32_t outputs = kOutputs) {
@@ -53,6 +55,7 @@ class GroupTurnsTest : public ::testing::Test {
 
   std::list<std::vector<uint64_t>> vectors_;
   std::map<Handle, int> group_of_;
+  std::map<int, int32_t> cached_;  // tokens of a group's prefix in the cache
   ChunkedHashTree tree_{ChunkedHashTree::Choice::kLeastPrefixLoss};
   std::optional<GroupTurns> turns_;
   GroupTurns::Batch batch_;
@@ -73,6 +76,25 @@ TEST_F(GroupTurnsTest, DoNotBeginWhereNothingIsToBeGained) {
     for (int i = 0; i < 800; ++i) Arrive(i % 8, i * 1000);
     EXPECT_FALSE(turns_->Decide(batch_, true, false, 800'000));
     EXPECT_FALSE(turns_->restricts());
+  }
+}
+
+// The memory holds ten of forty prefixes. Beside the group that has waited longest, those that
+// compute the least for each request have a turn.
+TEST_F(GroupTurnsTest, GroupsWithCachedPrefixesGoFirstIfPrefixesAreEvicted) {
+  constexpr int32_t kWhole = kShared * kChunk;
+  const std::pair<std::map<int, int32_t>, std::set<int>> cases[] = {
+      {{}, {0, 1, 2}},
+      {{{30, kWhole}, {31, kWhole}}, {0, 30, 31}},
+      {{{30, kWhole}, {32, kWhole / 2}}, {0, 30, 32}}};
+  for (const auto& [cached, opened] : cases) {
+    cached_ = cached;
+    Make(kOnce, 200, /*max_kv_tokens=*/10 * (kWhole + 2000));
+    for (int i = 0; i < 800; ++i) Arrive(i % 40, i * 1000);
+    ASSERT_TRUE(turns_->Decide(batch_, true, false, 800'000));
+    EXPECT_EQ(OpenedGroups(), opened);
+    for (const auto& [handle, group] : group_of_) tree_.Remove(handle);
+    group_of_.clear();
   }
 }
 

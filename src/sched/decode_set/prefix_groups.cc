@@ -6,6 +6,13 @@
 #include "base/check.h"
 
 namespace skein {
+namespace {
+
+int32_t NumCached(const RequestRecord& request) {
+  return std::max(0, request.prompt_len - request.num_missing);
+}
+
+}  // namespace
 
 PrefixGroups::PrefixGroups(const PrefixGroupOptions& options, const StopTable* learned,
                            std::unique_ptr<CandidateSource> source, const DecodeDevice& device)
@@ -18,7 +25,10 @@ PrefixGroups::PrefixGroups(const PrefixGroupOptions& options, const StopTable* l
   SKEIN_CHECK(options.max_wait_us >= 1);
   aside_.reserve(kMaxPassedOver);
   if (options.stop.rule != StopRule::kModel || source_->tree() == nullptr) return;
-  turns_.emplace(options.stop, device.fit, device.limits, source_->tree(), source_->level_tokens());
+  turns_.emplace(options.stop, device.fit, device.limits, source_->tree(), source_->level_tokens(),
+                 [this](CandidateSource::Handle handle) {
+                   return NumCached(*members_[member_of_[handle]].sequence->request);
+                 });
 }
 
 void PrefixGroups::Enter(Sequence* sequence, TimeUs now_us) {
@@ -195,7 +205,7 @@ void PrefixGroups::AddStats(EngineStats* stats) const {
 
 CandidateSource::Rank PrefixGroups::RankOf(const Member& member) const {
   const RequestRecord& request = *member.sequence->request;
-  const int64_t num_cached = std::max(0, request.prompt_len - request.num_missing);
+  const int64_t num_cached = NumCached(request);
   return {.priority = 2 * request.urgency.priority + (member.closed ? 1 : 0),
           .rank = request.urgency.rank != 0 ? request.urgency.rank : -num_cached,
           .arrival = request.arrival};
