@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -167,6 +168,67 @@ TEST_F(IdleProfileTest, StopsForTheEnd) {
   }
   engine_->Shutdown();
   EXPECT_EQ(executor_->num_profiled, 1);
+}
+
+// Remembers what the last step overwrote.
+class WatchedExecutor final : public Executor {
+ public:
+  int32_t num_states() const override { return 3; }
+  std::unique_ptr<Task> Begin(const StepPlan& plan) override {
+    const auto* oneshot = std::get_if<OneShotPlan>(&plan);
+    const PlanRow& row =
+        oneshot != nullptr ? oneshot->rows.front() : std::get<DecodePlan>(plan).rows.front();
+    blocks.assign(row.block_table.begin(), row.block_table.end());
+    state = row.state.to;
+    return std::make_unique<Task>();
+  }
+  TaskStatus Resume(Task& /*task*/, const std::atomic<bool>& /*preempt*/) override {
+    return TaskStatus::kDone;
+  }
+  const StepResults& Results(const Task& /*task*/) const override { return results_; }
+
+  std::vector<BlockId> blocks;
+  StateId state = kNoState;
+
+ private:
+  const StepResults results_;
+};
+
+// Blocks and states with a cached prefix are not overwritten, and the next to be given away stay
+// the same.
+TEST(StepProfiler, UsesFreeMemoryAlone) {
+  BlockManager blocks(4, /*prefix_caching=*/true, /*num_states=*/3);
+  const std::vector<int32_t> tokens(kBlockTokens, 7);
+  PrefixHashes hashes;
+  hashes.Extend(tokens);
+  std::vector<BlockId> cached = {blocks.Allocate()};
+  ASSERT_TRUE(blocks.Publish(hashes, tokens, 0, cached));
+  const StateId snapshot = blocks.states().Take(), running = blocks.states().Take();
+  blocks.states().Keep(cached[0], snapshot);
+  blocks.states().Unref(snapshot);
+  blocks.Release(cached);
+
+  const MonotonicClock clock;
+  WatchedExecutor executor;
+  StepProfiler profiler(&executor, &clock, 100, 4, GenerateSpec{});
+  profiler.UseFreeMemory(/*most_blocks=*/9, &blocks);
+  EXPECT_EQ(profiler.num_kv_blocks(), 3);
+  const ProfileRow row = {.new_tokens = 3 * kBlockTokens};
+  const ProfileRow longer = {.new_tokens = 3 * kBlockTokens + 1}, shorter = {.new_tokens = 1};
+  EXPECT_FALSE(profiler.Fits({&longer, 1}));
+  profiler.MeasureUs({&row, 1});
+  EXPECT_EQ(std::ranges::count(executor.blocks, cached[0]), 0);
+  EXPECT_NE(executor.state, snapshot);
+  EXPECT_NE(executor.state, running);
+  EXPECT_EQ(blocks.num_cached(), 1);
+  EXPECT_EQ(blocks.num_free(), 3);
+  EXPECT_EQ(blocks.Allocate(), executor.blocks[0]);
+  blocks.states().Take();
+  profiler.UseFreeMemory(/*most_blocks=*/1, &blocks);
+  EXPECT_EQ(profiler.num_kv_blocks(), 1);
+  EXPECT_FALSE(profiler.Fits({&row, 1}));
+  EXPECT_FALSE(profiler.Fits({&shorter, 1}));  // no state is free
+  blocks.CheckIntegrity();
 }
 
 // Short prompts alone would say too little: the costs from the start are kept.
