@@ -147,7 +147,7 @@ def test_a_verdict_compares_with_the_target(gpu_page):
 
 def test_a_limit_of_time_ends_a_part_and_its_server(tmp_path):
     begin = time.monotonic()
-    run = gpu_check("--emulated", "--only", "schedules", "--json", tmp_path / "gpu.json", "--models", tmp_path, "--seconds", 2.5, MARK=str(tmp_path))
+    run = gpu_check("--emulated", "--only", "schedules", "--json", tmp_path / "gpu.json", "--models", tmp_path, "--seconds", 0.9, MARK=str(tmp_path))
     assert run.returncode == 1 and time.monotonic() - begin < 30
     part = json.loads((tmp_path / "gpu.json").read_text())["parts"]["schedules"]
     assert "not done within" in part["error"] and part["schedules"] == []

@@ -142,7 +142,7 @@ def product_lines(data):
     if not products:
         return []
     rows = [[p["m"], p["n"], p["k"], f"{p['us']:.1f}", f"{p['gbps']:.0f}", f"{p['tflops']:.1f}"] for p in products]
-    return ["## Products of bf16", "", "With `mma.sync` over weights that no cache holds; the memory's speed is 4,800 GB/s.", "", *table(["rows", "n", "k", "us", "GB/s of weights", "TFLOP/s"], rows)]
+    return ["## Products of bf16", "", "Random weights that no cache holds, and random rows; the memory's speed is 4,800 GB/s.", "", *table(["rows", "n", "k", "us", "GB/s of weights", "TFLOP/s"], rows)]
 
 
 SHAPES = {"qwen3-0.6b": 0, "qwen3-4b": 1, "qwen3-8b": 2}  # the places in gpu_roofline.MODELS
