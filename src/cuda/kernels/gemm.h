@@ -139,9 +139,9 @@ struct BlockPanels {
   int first;
 };
 
-// The copies of a thread to shared memory, step by step. In the place of panels that do not exist it
-// copies the first. Rows that do not exist are not copied: whatever lies there in shared memory, no
-// other row's sums see it, and their own are not written.
+// The copies of a thread to shared memory, step by step. In the place of panels that do not exist
+// it copies the first. Rows that do not exist are not copied: whatever lies there in shared memory,
+// no other row's sums see it, and their own are not written.
 template <class Tile, GemmOutput kOutput, bool kGrouped>
 class StepCopies {
  public:
