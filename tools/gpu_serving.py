@@ -201,14 +201,14 @@ def scoring(found, skein, model, options, sizes, levels, seconds):
 
 def score_load(url, bodies, clients, seconds):
     """Each client sends the next body, until the time is over or all are sent: no body is sent twice."""
-    times, errors, tokens, todo, lock = [], [], [], iter(bodies), threading.Lock()
+    times, errors, tokens, waiting, lock = [], [], [], iter(bodies), threading.Lock()
     end = time.monotonic() + seconds
 
     def client():
         to = connection(url)
         while time.monotonic() < end:
             with lock:
-                body = next(todo, None)
+                body = next(waiting, None)
             if body is None:
                 return
             begin = time.monotonic()

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/ceil_div.h"
 #include "kernels/packed_weight.h"
 
 namespace skein::cuda {
@@ -11,8 +12,6 @@ namespace {
 
 constexpr int32_t kTileWords = sizeof(AttentionTile) / sizeof(int32_t);
 static_assert(kTileWords == 5 && sizeof(SlotCopy) == 3 * sizeof(int32_t));
-
-int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 

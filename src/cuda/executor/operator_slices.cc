@@ -2,14 +2,16 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
+#include "cuda/kernels/launches.h"
+
 namespace skein::cuda {
 namespace {
 
 // Assumed of a launch, however short.
 constexpr double kLaunchUs = 4.0;
 constexpr double kBytesPerUs = 3e6;
-// The blocks that a device runs at the same time, of kSliceRows rows and so many outputs each.
-constexpr int64_t kProcessors = 132;
+// A device runs kProcessors blocks at the same time, of kSliceRows rows and so many outputs each.
 constexpr int64_t kBlockOutputs = 128;
 
 // Multiplications with an addition in a microsecond. bf16: two thirds of what an H200 has shown of
@@ -23,18 +25,17 @@ double BytesOf(DType matrices) {
   return matrices == DType::kBlocks ? 0.625 : static_cast<double>(SizeOf(matrices));
 }
 
-int64_t UnitsOf(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // The rows of a slice, where a row takes `row_us`: a multiple of kSliceRows. Slices of at least
 // half the time that they may take are tried. The best leave the fewest multiprocessors idle at
 // the slices' ends; of these, the longest are taken. Wide matrices have few rows in a slice. If
 // these waste more than a twentieth, slices of up to twice the time are tried, too.
 int32_t RowsOfSlice(int32_t num_rows, double row_us, int64_t columns, double slice_us) {
   if (row_us <= 0 || kLaunchUs + num_rows * row_us <= slice_us) return num_rows;
-  const int64_t tiles = UnitsOf(num_rows, kSliceRows), blocks = UnitsOf(columns, kBlockOutputs);
+  const int64_t tiles = CeilDiv(int64_t{num_rows}, kSliceRows);
+  const int64_t blocks = CeilDiv(columns, kBlockOutputs);
   const double fit = (slice_us - kLaunchUs) / (row_us * kSliceRows);
   const auto most = static_cast<int64_t>(std::clamp<double>(fit, 1, static_cast<double>(tiles)));
-  const auto turns = [&](int64_t rows) { return UnitsOf(rows * blocks, kProcessors); };
+  const auto turns = [&](int64_t rows) { return CeilDiv(rows * blocks, kProcessors); };
   int64_t best = most, least = 0;
   const auto attempt = [&](int64_t rows) {
     const int64_t cost = tiles / rows * turns(rows) + turns(tiles % rows);

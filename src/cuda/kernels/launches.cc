@@ -86,7 +86,6 @@ constexpr StepTimes kGatedStepTimes[kTileSizes] = {{280, 220}, {240, 140}, {270,
 
 // The nanoseconds of a step of all blocks of a product with this tile.
 int64_t CostOf(TileSize size, GemmOutput output, const GemmArgs& args) {
-  constexpr int64_t kProcessors = 132;
   const TileTraits tile = TraitsOfTile(size, output);
   const auto index = static_cast<size_t>(size);
   const StepTimes& times =

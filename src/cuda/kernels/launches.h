@@ -37,6 +37,8 @@ Launch ChooseExpertsLaunch(const ChooseExpertsArgs& args);
 Launch ListSlotsLaunch(const ListSlotsArgs& args);
 Launch SumExpertsLaunch(const SumExpertsArgs& args);
 
+// The multiprocessors of an H200, for which tiles and slices of products are chosen.
+inline constexpr int64_t kProcessors = 132;
 // The tile of a product follows from this, beside its shape. The bits do not follow from the tile.
 struct GemmChoice {
   // The most shared memory that a block of the device has.
