@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Mixed load on a server: streams, whole answers, clients that leave, bad requests, all at once.
+"""Mixed load on a server: streams, whole answers, decisions, reranks, clients that leave, bad requests, all at once.
 
     SKEIN_BIN=build/tsan/bin/skein python tests/mixed_load.py --seconds 60 [--scheduling prelude,feather | --scheduling all]
 
-Checks while it runs that each request gets the text that an idle server gave, and at the end that
+Checks while it runs that each request gets the text and the probabilities that an idle server gave, and at the end that
 every kind of request took part, nothing is left running, every KV block is free and the server exits
 with status 0. The seed fixes what is asked, not how the requests interleave.
 """
@@ -23,6 +23,10 @@ PROMPTS = ["Once upon a time", "The little dog", "Tom and his mom went to the pa
            "She said"]
 MAX_TOKENS = (1, 7, 60)
 SAMPLED = {"temperature": 1, "seed": 5, "n": 2, "logprobs": 2}
+QUESTIONS = [{"type": "predicate", "instructions": "Is somebody sad?"},
+             {"type": "choice", "instructions": "Who is in it?", "choices": [{"value": "dog"}, {"value": "Tom"}]}]
+READS = [("/v1/decisions", {"input": prompt, "questions": QUESTIONS}) for prompt in PROMPTS[:3]] + \
+        [("/v1/rerank", {"query": "dog", "documents": PROMPTS})]
 IDLE_TIMEOUT_S = 60  # generous: under a sanitizer the last step alone may take seconds
 
 
@@ -46,13 +50,18 @@ def texts(answer):
     return [choice["text"] for choice in answer["choices"]]
 
 
+def read_values(answer):
+    """What a decision or a rerank says: all but the numbers of the request itself."""
+    return answer.get("answers") or answer["results"]
+
+
 class Load:
     """`expected`: key(request) -> the texts an idle server gave. `errors`: what went wrong."""
 
     def __init__(self, url, seed, seconds):
         self.url, self.seconds, self.rng = url, seconds, random.Random(seed)
         self.expected, self.errors = {}, []
-        self.kinds = [self.whole, self.whole, self.stream, self.stream, self.sampled, self.bad]
+        self.kinds = [self.whole, self.whole, self.stream, self.stream, self.sampled, self.read, self.read, self.bad]
         self.counts = {kind.__name__: 0 for kind in self.kinds}
 
     async def reference(self, client):
@@ -61,15 +70,19 @@ class Load:
             answer = await client.post("/v1/completions", json=request)
             answer.raise_for_status()
             self.expected[key(request)] = texts(answer.json())
+        for path, body in READS:
+            answer = await client.post(path, json=body)
+            answer.raise_for_status()
+            self.expected[key(body)] = read_values(answer.json())
 
     def check(self, request, found):
         if found != self.expected[key(request)]:
             self.errors.append(f"{request} gave {found!r}, alone {self.expected[key(request)]!r}")
 
-    async def ask(self, client, request):
-        answer = await client.post("/v1/completions", json=request)
+    async def ask(self, client, request, path="/v1/completions", values=texts):
+        answer = await client.post(path, json=request)
         if answer.status_code == 200:
-            self.check(request, texts(answer.json()))
+            self.check(request, values(answer.json()))
         elif answer.status_code != 429:
             self.errors.append(f"{request}: status {answer.status_code}: {answer.text}")
 
@@ -78,6 +91,10 @@ class Load:
 
     async def sampled(self, client, rng):
         await self.ask(client, any_sampled(rng))
+
+    async def read(self, client, rng):
+        path, body = rng.choice(READS)
+        await self.ask(client, body, path, read_values)
 
     async def stream(self, client, rng):
         request = any_greedy(rng) | {"stream": True}

@@ -183,7 +183,7 @@ inline Vec operator/(Vec a, const Vec& b) {
 // c[i] = a[i] * b[i] + c[i], rounded once, for 16 lanes. Portable code calls the C library for each
 // lane. On a processor with an FMA instruction, a version with this instruction runs, which makes
 // tests of this vector faster.
-void FmaLanes(const float* a, const float* b, float* c);
+[[gnu::target_clones("fma", "default")]] void FmaLanes(const float* a, const float* b, float* c);
 
 // a * b + c, rounded once.
 inline Vec Fma(const Vec& a, const Vec& b, Vec c) {

@@ -324,6 +324,15 @@ TEST_F(CompletionsTest, EngineFailureIsAnErrorInBothForms) {
   EXPECT_EQ((*ParseJson(events[events.size() - 2]))["error"]["message"], "the fake engine fails");
 }
 
+// Found by the fuzzer: the end of the stream came without a head.
+TEST_F(CompletionsTest, AStreamWithoutContentHasAHead) {
+  Start();
+  const Answer answer =
+      Post("/", R"({"inputs": "a", "parameters": {"max_new_tokens": 0}, "stream": true})");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_TRUE(answer.Field("Content-Type").starts_with("text/event-stream"));
+}
+
 TEST_F(CompletionsTest, ClientThatLeavesIsCancelled) {
   Start();
   engine_.set_paused(true);

@@ -153,14 +153,17 @@ void GenerationCall::OnDelta(size_t prompt, ChoiceDelta delta, std::string* even
       &choice, [this] { return UsageNow(); }, events);
 }
 
+// The stream begins with its first content, or with its end if it has none. A failure before that
+// still gets its own HTTP status.
+void GenerationCall::BeginStream() {
+  if (streaming_) return;
+  streaming_ = true;
+  responder_->BeginStream(format_->StreamHead());
+}
+
 void GenerationCall::WriteEvents(std::string events) {
   if (events.empty()) return;
-  if (!streaming_) {
-    // The stream begins with its first content. A failure before that still gets its own HTTP
-    // status.
-    streaming_ = true;
-    responder_->BeginStream(format_->StreamHead());
-  }
+  BeginStream();
   responder_->Write(std::move(events));
 }
 
@@ -168,6 +171,7 @@ void GenerationCall::Complete(std::string* events) {
   if (fields_.stream) {
     format_->AppendEnd(UsageNow(), events);
     WriteEvents(std::move(*events));
+    BeginStream();
     responder_->End();
     return Finish();
   }

@@ -71,6 +71,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   void Complete(std::string* events);
   void SendAnswer();
   size_t NumEntries() const;  // tokens that the answer describes
+  void BeginStream();
   void WriteEvents(std::string events);
   void Finish();
   Usage UsageNow() const;

@@ -253,7 +253,7 @@ void Connection::Parse() {
     const size_t head_bytes = FindHead();
     if (head_bytes == 0 || !PutBytes(head_bytes) || !OnHead()) return;
   }
-  while (buffer_.size() > 0 && !parser_->is_done()) {
+  while (buffer_.size() > 0 && !parser_->is_done() && !WaitsForShortestChunks()) {
     if (!PutBytes(buffer_.size())) break;
   }
   if (state_ != State::kReading) return;  // the request was refused
@@ -266,6 +266,11 @@ void Connection::Parse() {
                              std::to_string(config_->max_header_bytes) + " bytes",
                          "invalid_request_error", "head_too_large"));
   }
+}
+
+bool Connection::WaitsForShortestChunks() const {
+  constexpr std::string_view kShortest = "0\r\n\r\n";
+  return parser_->chunked() && parser_->get().body().empty() && buffer_.size() < kShortest.size();
 }
 
 size_t Connection::FindHead() {

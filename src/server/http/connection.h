@@ -85,6 +85,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // head, so that trailers never count as its fields. 0: more bytes are awaited, or the head has
   // been refused.
   size_t FindHead();
+  // Whether a chunked body may still be the shortest one, without a chunk, of which a part has
+  // come. Beast would end the process if it got this part piece by piece.
+  bool WaitsForShortestChunks() const;
   // False: the parser takes no more bytes, or the request was refused.
   bool PutBytes(size_t num_bytes);
   bool OnHead();  // false: the request was refused

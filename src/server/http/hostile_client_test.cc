@@ -69,6 +69,20 @@ TEST_F(HostileClientTest, TheKeyIsCheckedBeforeTheBodyArrives) {
   EXPECT_TRUE(expecting.ReadSome().starts_with("HTTP/1.1 401"));
 }
 
+// Found by the fuzzer: the end of a body without chunks came in pieces, and the process ended.
+TEST_F(HostileClientTest, AChunkedBodyMayComeBytewise) {
+  Start();
+  for (const std::string body : {"0\r\n\r\n", "000\r\n\r\n", "0;a=b\r\nX: y\r\n\r\n",
+                                 "1\r\n \r\n0\r\n\r\n", "0\r\n\r\rx", "\r\n0\r\n\r\n"}) {
+    Client client(port_);
+    client.SendRaw("GET /health HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for (const char byte : body) client.SendRaw(std::string(1, byte));
+    const int status = client.Read().status;
+    EXPECT_TRUE(status == 200 || status == 400) << body << status;
+  }
+  EXPECT_EQ(Client(port_).Get("/health").status, 200);
+}
+
 TEST_F(HostileClientTest, AllBodiesTogetherHaveOneBudget) {
   ServerConfig config;
   config.max_buffered_body_bytes = 1 << 20;
