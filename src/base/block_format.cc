@@ -17,19 +17,48 @@ uint16_t HalfAt(const std::byte* bytes) {
   return half;
 }
 
-// The low halves of 16 bytes are elements 0 to 15, the high halves elements 16 to 31.
-void ReadNibbles(const std::byte* bytes, uint8_t* u) {
-  for (int32_t i = 0; i < 16; ++i) {
-    u[i] = ByteAt(bytes, i) & 15;
-    u[i + 16] = ByteAt(bytes, i) >> 4;
+// Eight bytes at a time. Each operation on a word stays within the bytes, so their order is of no
+// matter.
+using Word = uint64_t;
+constexpr Word kEach = 0x0101010101010101;  // one in each byte
+
+Word LoadWord(const std::byte* bytes) {
+  Word word;
+  std::memcpy(&word, bytes, sizeof(word));
+  return word;
+}
+
+void StoreWord(Word word, uint8_t* u) { std::memcpy(u, &word, sizeof(word)); }
+
+// Adds the bits of `upper` above the low four of eight elements.
+void AddUpperBits(Word upper, uint8_t* u) {
+  Word low;
+  std::memcpy(&low, u, sizeof(low));
+  StoreWord(low | upper << 4, u);
+}
+
+// The low halves of `count` bytes are elements 0 to count - 1, the high halves the next ones. count
+// is a multiple of 8.
+void ReadHalves(const std::byte* bytes, int32_t count, uint8_t* u) {
+  for (int32_t i = 0; i < count; i += 8) {
+    const Word word = LoadWord(bytes + i);
+    StoreWord(word & 15 * kEach, u + i);
+    StoreWord(word >> 4 & 15 * kEach, u + count + i);
   }
 }
+
+void ReadNibbles(const std::byte* bytes, uint8_t* u) { ReadHalves(bytes, 16, u); }
 
 // Bit i of the 32-bit word is the fifth bit of element i.
 void AddFifthBits(const std::byte* bytes, uint8_t* u) {
   uint32_t bits;
   std::memcpy(&bits, bytes, sizeof(bits));
-  for (int32_t i = 0; i < kBlockTerms; ++i) u[i] |= static_cast<uint8_t>((bits >> i & 1) << 4);
+  for (int32_t i = 0; i < kBlockTerms; i += 8) {
+    // Byte j keeps bit j alone. Adding 127 moves it to the byte's last bit, without a carry.
+    const Word apart = (bits >> i & 255) * kEach & 0x8040201008040201;
+    const Word last = (apart + 127 * kEach) >> 7 & kEach;
+    AddUpperBits(last, u + i);
+  }
 }
 
 // Twelve bytes hold eight scales and eight minimums of six bits each. The first four of each are
@@ -49,22 +78,28 @@ void ReadSixBitScales(const std::byte* bytes, FileBlock* out) {
 // Each 32 bytes hold 64 elements: the low halves are the first 32 elements, the high halves the
 // next 32.
 void ReadNibblesOfSuper(const std::byte* bytes, uint8_t* u) {
-  for (int32_t i = 0; i < kSuperElements / 2; ++i) {
-    const int32_t at = i / 32 * 64 + i % 32;
-    u[at] = ByteAt(bytes, i) & 15;
-    u[at + 32] = ByteAt(bytes, i) >> 4;
+  for (int32_t i = 0; i < kSuperElements / 2; i += 32) ReadHalves(bytes + i, 32, u + 2 * i);
+}
+
+// Bit p of 32 bytes is the fifth bit of the elements of part p.
+void AddFifthBitsOfSuper(const std::byte* bytes, uint8_t* u) {
+  for (int32_t part = 0; part < kPartsOfSuper; ++part, u += kBlockTerms) {
+    for (int32_t i = 0; i < kBlockTerms; i += 8) {
+      AddUpperBits(LoadWord(bytes + i) >> part & kEach, u + i);
+    }
   }
 }
 
+// A half of 128 elements has four parts of 32. Parts 0 and 1 are the low halves of 64 bytes, parts
+// 2 and 3 the high halves of the same bytes. 32 other bytes have the upper two bits of all four
+// parts.
 void ReadQ6K(const std::byte* bytes, FileBlock* out) {
   const std::byte *low = bytes, *high = bytes + 128, *scales = bytes + 192;
-  for (int32_t i = 0; i < kSuperElements; ++i) {
-    // A half of 128 elements has four parts of 32. Parts 0 and 1 are the low halves of 64 bytes,
-    // parts 2 and 3 the high halves of the same bytes.
-    const int32_t half = i / 128, part = i % 128 / 32, l = i % 32;
-    const uint8_t nibbles = ByteAt(low, 64 * half + part % 2 * 32 + l);
-    const uint8_t upper = ByteAt(high, 32 * half + l) >> 2 * part & 3;
-    out->u[i] = static_cast<uint8_t>((part < 2 ? nibbles & 15 : nibbles >> 4) | upper << 4);
+  for (uint8_t* u = out->u; u < out->u + kSuperElements; u += 128, low += 64, high += 32) {
+    ReadHalves(low, 64, u);
+    for (int32_t i = 0; i < 128; i += 8) {
+      AddUpperBits(LoadWord(high + i % 32) >> i / 32 * 2 & 3 * kEach, u + i);
+    }
   }
   std::memcpy(out->scales, scales, 16);
   out->d = HalfAt(bytes + 208);
@@ -87,7 +122,7 @@ float SignedByte(uint8_t byte) { return static_cast<float>(static_cast<int8_t>(b
 }  // namespace
 
 FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes) {
-  FileBlock block = {};
+  FileBlock block;
   block.d = HalfAt(bytes);
   switch (format) {
     case BlockFormat::kQ4_0:
@@ -108,7 +143,9 @@ FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes) {
       AddFifthBits(bytes + 4, block.u);
       break;
     case BlockFormat::kQ8_0:
-      for (int32_t i = 0; i < kBlockTerms; ++i) block.u[i] = ByteAt(bytes + 2, i) ^ 0x80;
+      for (int32_t i = 0; i < kBlockTerms; i += 8) {
+        StoreWord(LoadWord(bytes + 2 + i) ^ 0x80 * kEach, block.u + i);
+      }
       break;
     case BlockFormat::kQ4K:
       block.dmin = HalfAt(bytes + 2);
@@ -119,9 +156,7 @@ FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes) {
       block.dmin = HalfAt(bytes + 2);
       ReadSixBitScales(bytes + 4, &block);
       ReadNibblesOfSuper(bytes + 48, block.u);
-      for (int32_t i = 0; i < kSuperElements; ++i) {
-        block.u[i] |= static_cast<uint8_t>((ByteAt(bytes + 16, i % 32) >> i / 32 & 1) << 4);
-      }
+      AddFifthBitsOfSuper(bytes + 16, block.u);
       break;
     case BlockFormat::kQ6K:
       ReadQ6K(bytes, &block);

@@ -87,7 +87,8 @@ struct FileBlock {
   uint8_t scales[16], minimums[8];  // each of 32 elements; in Q6_K scales of 16, in INT4 the zero
 };
 
-// Reads one block of traits.file_bytes bytes, at any alignment.
+// Reads one block of traits.file_bytes bytes, at any alignment. Members that the format lacks stay
+// unset, which saves time: loading a model reads all its blocks.
 FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes);
 
 // 32 elements of one row: element i is scales[i / 16] * values[i] + minimum.

@@ -60,19 +60,37 @@ ElementPlace PlaceOf(int32_t bits, int32_t column, int32_t i) {
   return {low, shift, kLowBytes + quad / 4 * kQuadBytes + byte, quad % 4 * 2};
 }
 
-void PutBits(std::byte* at, int32_t shift, int32_t bits) {
-  *at |= static_cast<std::byte>(bits << shift);
-}
-
 int32_t GetBits(const std::byte* at, int32_t shift, int32_t count) {
   return std::to_integer<int32_t>(*at) >> shift & ((1 << count) - 1);
 }
 
-void PutElement(int32_t bits, std::byte* unit, int32_t column, int32_t i, int32_t u) {
-  const ElementPlace place = PlaceOf(bits, column, i);
-  if (bits == 8) return PutBits(unit + place.low_byte, 0, u);
-  PutBits(unit + place.low_byte, place.low_shift, u & 15);
-  if (bits > 4) PutBits(unit + place.high_byte, place.high_shift, u >> 4);
+// The inverse of GetElement for the 32 elements of a column: sets all bits of the column.
+void PutElements(int32_t bits, const uint8_t* u, int32_t column, std::byte* unit) {
+  constexpr int32_t kQuads = kBlockTerms / kQuad;
+  uint32_t quads[kQuads];
+  std::memcpy(quads, u, sizeof(quads));
+  const auto put = [to = unit + kQuad * column](int32_t vector, uint32_t word) {
+    std::memcpy(to + vector * kQuadBytes, &word, sizeof(word));
+  };
+  if (bits == 8) {
+    for (int32_t i = 0; i < kQuads; ++i) put(i, quads[i]);
+    return;
+  }
+  // The operations on words stay within the bytes.
+  constexpr uint32_t kEach = 0x01010101;
+  for (int32_t i = 0; i < kQuads; i += 2) {
+    put(i / 2, (quads[i] & 15 * kEach) | (quads[i + 1] & 15 * kEach) << 4);
+  }
+  if (bits == 4) return;
+  const int32_t upper_bits = bits - 4, per_vector = 8 / upper_bits;
+  const uint32_t mask = ((1u << upper_bits) - 1) * kEach;
+  for (int32_t i = 0; i < kQuads; i += per_vector) {
+    uint32_t word = 0;
+    for (int32_t j = 0; j < per_vector; ++j) {
+      word |= (quads[i + j] >> 4 & mask) << upper_bits * j;
+    }
+    put((kQuads / 2) + i / per_vector, word);
+  }
 }
 
 int32_t GetElement(int32_t bits, const std::byte* unit, int32_t column, int32_t i) {
@@ -152,17 +170,22 @@ size_t PanelScaleBytes(BlockFormat format, int32_t k) {
   return size_t(k / traits.file_elements) * ScaleUnitBytes(traits.scales);
 }
 
-void PackBlockRow(BlockFormat format, const std::byte* file_row, int32_t k, int32_t column,
-                  std::byte* values, std::byte* scales) {
+void PackBlockRows(BlockFormat format, const std::byte* file_rows, int32_t num_rows, int32_t k,
+                   int32_t column, std::byte* values, std::byte* scales) {
+  SKEIN_CHECK(column >= 0 && num_rows >= 0 && num_rows <= kColumns - column);
   const BlockTraits& traits = TraitsOf(format);
-  for (int32_t i = 0; i < k; i += traits.file_elements) {
-    const FileBlock block = ReadFileBlock(format, file_row);
-    for (int32_t e = 0; e < traits.file_elements; ++e) {
-      std::byte* unit = values + int64_t{(i + e) / kBlockTerms} * ValueUnitBytes(traits.bits);
-      PutElement(traits.bits, unit, column, (i + e) % kBlockTerms, block.u[e]);
+  const size_t row_bytes = size_t(k / traits.file_elements) * traits.file_bytes;
+  const int32_t value_bytes = ValueUnitBytes(traits.bits);
+  for (int32_t i = 0; i < k; i += traits.file_elements, file_rows += traits.file_bytes) {
+    for (int32_t r = 0; r < num_rows; ++r) {
+      const FileBlock block = ReadFileBlock(format, file_rows + r * row_bytes);
+      for (int32_t part = 0; part < traits.file_elements / kBlockTerms; ++part) {
+        PutElements(traits.bits, block.u + part * kBlockTerms, column + r,
+                    values + part * value_bytes);
+      }
+      PutScales(traits.scales, block, scales, column + r);
     }
-    PutScales(traits.scales, block, scales, column);
-    file_row += traits.file_bytes;
+    values += traits.file_elements / kBlockTerms * value_bytes;
     scales += ScaleUnitBytes(traits.scales);
   }
 }

@@ -24,10 +24,12 @@ namespace skein {
 size_t PanelValueBytes(BlockFormat format, int32_t k);
 size_t PanelScaleBytes(BlockFormat format, int32_t k);
 
-// Packs one row of k elements as column `column` of a panel's values and scales. The row has the
-// blocks of the file, with any alignment.
-void PackBlockRow(BlockFormat format, const std::byte* file_row, int32_t k, int32_t column,
-                  std::byte* values, std::byte* scales);
+// Packs file_rows [num_rows, k] as columns [column, column + num_rows) of a panel's values and
+// scales, and leaves no other column's bytes changed. The rows have the blocks of the file, one row
+// behind the other, with any alignment. One block of all rows is packed before the next, so the
+// written part stays in the first-level cache.
+void PackBlockRows(BlockFormat format, const std::byte* file_rows, int32_t num_rows, int32_t k,
+                   int32_t column, std::byte* values, std::byte* scales);
 
 // Reads elements [32 block, 32 block + 32) of column `column` of a panel.
 BlockTerms ReadBlockTerms(BlockFormat format, const std::byte* values, const std::byte* scales,

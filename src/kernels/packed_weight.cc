@@ -1,5 +1,6 @@
 #include "kernels/packed_weight.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <type_traits>
@@ -170,11 +171,16 @@ void PackedWeight::PackBlocks(int32_t row_begin, int32_t num_rows, const std::by
   SKEIN_CHECK(row_begin >= 0 && num_rows >= 0 && num_rows <= n_ - row_begin);
   const BlockTraits& traits = TraitsOf(format);
   const size_t row_bytes = size_t(k_ / traits.file_elements) * traits.file_bytes;
-  for (int32_t row = row_begin; row < row_begin + num_rows; ++row, src += row_bytes) {
+  const int32_t row_end = row_begin + num_rows;
+  for (int32_t row = row_begin; row < row_end;) {
     const PanelPlace& place = places_[row / kPanelCols];
     SKEIN_CHECK(place.format == format);
-    PackBlockRow(format, src, k_, row % kPanelCols, buffer_.data() + place.values,
-                 buffer_.data() + place.scales);
+    const int32_t column = row % kPanelCols;
+    const int32_t count = std::min(row_end - row, kPanelCols - column);
+    PackBlockRows(format, src, count, k_, column, buffer_.data() + place.values,
+                  buffer_.data() + place.scales);
+    row += count;
+    src += count * row_bytes;
   }
 }
 

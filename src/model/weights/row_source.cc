@@ -17,6 +17,9 @@ void RowSource::Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeigh
   if (out->dtype() == DType::kBlocks && keep_blocks) {
     const BlockFormat kept = *format();
     if (!quantized) {
+      if (view.interleaved_head_rows == 0) {
+        return out->PackBlocks(first, count, view.Row(row), kept);
+      }
       for (int32_t i = 0; i < count; ++i) out->PackBlocks(first + i, 1, view.Row(row + i), kept);
       return;
     }
@@ -34,11 +37,13 @@ void RowSource::Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeigh
   if (out->dtype() != DType::kBlocks) {
     return out->PackRows(first, count, wide.data(), DType::kF32);
   }
-  std::vector<std::byte> blocks(k / kBlockTerms * TraitsOf(BlockFormat::kQ4_0).file_bytes);
+  const size_t row_bytes = size_t(k / kBlockTerms) * TraitsOf(BlockFormat::kQ4_0).file_bytes;
+  std::vector<std::byte> blocks(count * row_bytes);
   for (int32_t i = 0; i < count; ++i) {
-    QuantizeBlocks(BlockFormat::kQ4_0, std::span(wide).subspan(size_t(i) * k, k), blocks.data());
-    out->PackBlocks(first + i, 1, blocks.data(), BlockFormat::kQ4_0);
+    QuantizeBlocks(BlockFormat::kQ4_0, std::span(wide).subspan(size_t(i) * k, k),
+                   blocks.data() + i * row_bytes);
   }
+  out->PackBlocks(first, count, blocks.data(), BlockFormat::kQ4_0);
 }
 
 Status ReadFloats(const ModelFiles& files, const std::string& name, std::vector<float>* out) {

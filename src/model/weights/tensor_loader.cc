@@ -201,15 +201,25 @@ Status TensorLoader::Embedding(const std::string& name, ModelWeights* weights) {
                          Find(name, {config.vocab_size, config.hidden_size}));
   if (checking_) return Status::Ok();
   if (keep_blocks_ && view.blocks != nullptr) {
-    weights->embedding = AlignedBuffer(view.bytes);
     weights->embedding_blocks = view.blocks;
-    std::memcpy(weights->embedding.data(), view.data, view.bytes);
+    CopyBytes({view.data, view.bytes}, &weights->embedding);
   } else {
     CopyEmbedding(view, weights);
   }
   ModelFiles::ReleasePages(view);
   Report(view.bytes);
   return Status::Ok();
+}
+
+void TensorLoader::CopyBytes(std::span<const std::byte> from, AlignedBuffer* to) {
+  constexpr size_t kBytesPerTicket = size_t{4} << 20;
+  *to = AlignedBuffer(from.size());
+  const auto copy = [&](int ticket, int) {
+    const size_t begin = ticket * kBytesPerTicket;
+    std::memcpy(to->data() + begin, from.data() + begin,
+                std::min(kBytesPerTicket, from.size() - begin));
+  };
+  team_.Run(0, static_cast<int>(CeilDiv(from.size(), kBytesPerTicket)), copy);
 }
 
 void TensorLoader::CopyEmbedding(const TensorView& view, ModelWeights* weights) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,7 @@ class TensorLoader {
   void Pack(const std::vector<RowSource>& sources, PackedWeight& out);
   void CountQuantized(const std::vector<RowSource>& sources, bool widened);
   void CopyEmbedding(const TensorView& view, ModelWeights* weights);
+  void CopyBytes(std::span<const std::byte> from, AlignedBuffer* to);
   void Report(size_t bytes);
 
   const ModelFiles& files_;
