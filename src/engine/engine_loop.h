@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/alarm.h"
+#include "base/interrupt/alarm.h"
 #include "base/clock.h"
 #include "base/queue.h"
 #include "base/result.h"

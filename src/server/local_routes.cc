@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/memory_reserve.h"
+#include "base/interrupt/work_pause.h"
 #include "server/json/api_error.h"
 #include "server/routes.h"
 
@@ -50,6 +51,18 @@ class LocalRoutes::LocalResponder final : public Responder,
   bool aborted_ = false;
 };
 
+// Ends the work of a request that was posted before an abort.
+class LocalRoutes::AbortPause final : public WorkPause {
+ public:
+  AbortPause(const std::atomic<uint64_t>* num_aborts, uint64_t num_before)
+      : num_aborts_(*num_aborts), num_before_(num_before) {}
+  bool GoOn() override { return num_aborts_ == num_before_; }
+
+ private:
+  const std::atomic<uint64_t>& num_aborts_;
+  const uint64_t num_before_;
+};
+
 LocalRoutes::LocalRoutes(ModelRegistry models, std::function<uint64_t()> random_seed)
     : models_(std::move(models)) {
   metrics_.SetModels(models_);
@@ -78,8 +91,11 @@ void LocalRoutes::Post(const std::string& path, std::string body,
   request->headers = {{"content-type", "application/json"}};
   request->body = std::move(body);
   auto responder = std::make_shared<LocalResponder>(this, std::move(done));
-  Enqueue([this, route, request = std::move(request), responder = std::move(responder)] {
+  Enqueue([this, route, num_aborts = num_aborts_.load(), request = std::move(request),
+           responder = std::move(responder)] {
     open_.emplace(responder.get(), responder);
+    AbortPause pause(&num_aborts_, num_aborts);
+    const PauseScope scope(&pause);
     try {
       route->handler(context_, request, responder);
     } catch (const std::bad_alloc&) {
@@ -94,6 +110,7 @@ bool LocalRoutes::Has(const std::string& path) const {
 }
 
 void LocalRoutes::Abort() {
+  ++num_aborts_;
   Enqueue([this] {
     std::vector<std::shared_ptr<LocalResponder>> open;
     for (const auto& [key, responder] : open_) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -42,6 +43,7 @@ class LocalRoutes {
 
  private:
   class LocalResponder;
+  class AbortPause;
 
   void Enqueue(std::function<void()> task);
   void Run();
@@ -52,6 +54,7 @@ class LocalRoutes {
   Router router_;
   ServerContext context_;
 
+  std::atomic<uint64_t> num_aborts_{0};  // requests of earlier aborts are given up
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;  // guarded by mutex_

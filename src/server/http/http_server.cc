@@ -32,6 +32,7 @@
 #include "server/http/caller_policy.h"
 #include "server/http/connection.h"
 #include "server/http/key_limits.h"
+#include "server/http/request_pause.h"
 #include "server/http/tls_files.h"
 #include "server/http/work_queue.h"
 #include "server/json/api_error.h"
@@ -52,8 +53,6 @@ constexpr std::chrono::milliseconds kAcceptRetryDelay(50);
 constexpr size_t kShortBodyBytes = 4 << 10;
 constexpr uint64_t kGoldenGamma = 0x9E3779B97F4A7C15;  // step of SplitMix64
 
-// Bodies of at least this length may take a worker a tenth of a second or more.
-constexpr size_t kLongBodyBytes = 256 << 10;
 // After a request with a body of at least this length, much free memory remains in the allocator.
 constexpr size_t kTrimBodyBytes = 1 << 20;
 
@@ -147,7 +146,7 @@ class HttpServer::Impl final : public ConnectionOwner {
   Tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_retry_timer_;
   std::unique_ptr<WorkQueue> workers_;
-  bool stopped_ = false;
+  std::atomic<bool> aborted_{false};  // running requests are given up
 
   struct Entry {
     std::weak_ptr<Connection> connection;
@@ -316,9 +315,7 @@ bool HttpServer::Impl::CloseOldestIdle() {
   return true;
 }
 
-void HttpServer::Impl::PostWork(std::function<void()> task) {
-  workers_->Post(WorkQueue::Length::kShort, std::move(task));
-}
+void HttpServer::Impl::PostWork(std::function<void()> task) { workers_->Post(0, std::move(task)); }
 
 void HttpServer::Impl::OnClosed(Connection* connection) {
   std::lock_guard lock(connections_mutex_);
@@ -393,15 +390,14 @@ std::shared_ptr<void> HttpServer::Impl::OnRequest(std::shared_ptr<const HttpRequ
                  request = std::move(request), responder = std::move(responder),
                  charge = std::move(charge)]() mutable {
     if (alive.expired()) return;
+    RequestPause pause(alive, &aborted_);
     Handle(*route, std::move(request), responder, std::move(charge));
     if (body_bytes >= kTrimBodyBytes) GiveMemoryBack();
   };
   if (body_bytes <= kShortBodyBytes && !is_heavy) {
     handle();
   } else {
-    workers_->Post(
-        body_bytes < kLongBodyBytes ? WorkQueue::Length::kShort : WorkQueue::Length::kLong,
-        std::move(handle));
+    workers_->Post(body_bytes, std::move(handle));
   }
   return token;
 }
@@ -546,13 +542,13 @@ void HttpServer::Impl::BeginDrain() {
 
 void HttpServer::Impl::Abort() {
   BeginDrain();
+  aborted_ = true;
   if (batches_ != nullptr) batches_->Abort();
   ForEachConnection(&Connection::BeginShutdown);
 }
 
 void HttpServer::Impl::Stop() {
-  if (stopped_ || !io_threads_.front().work) return;
-  stopped_ = true;
+  if (!io_threads_.front().work) return;  // it has not started, or has stopped
   state_ = State::kDraining;
   {
     std::lock_guard lock(connections_mutex_);

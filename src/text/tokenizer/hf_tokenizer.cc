@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/interrupt/work_pause.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer/json/tokenizer_json.h"
 #include "text/tokenizer/pipeline.h"
@@ -9,6 +10,10 @@
 
 namespace skein {
 namespace {
+
+Status EncodingStopped() {
+  return {StatusCode::kUnavailable, "the encoding of the text was stopped"};
+}
 
 // Runs the stages of the reference in this order: added tokens, normalizer, added tokens of the
 // normalized text, pre-tokenizer, model, post-processor.
@@ -35,7 +40,8 @@ class HfTokenizer final : public Tokenizer {
   size_t max_bytes_per_token() const override { return max_bytes_per_token_; }
   Status EncodeFull(const EncodeInput& input, const EncodeOptions& options,
                     Encoding* encoding) const override {
-    return pipeline_.EncodeFull(*this, input, options, encoding);
+    SKEIN_RETURN_IF_ERROR(pipeline_.EncodeFull(*this, input, options, encoding));
+    return MayGoOn() ? Status::Ok() : EncodingStopped();
   }
   std::string Decode(std::span<const TokenId> ids, bool skip_special_tokens) const override;
   std::unique_ptr<TextStream> NewTextStream(bool skip_special_tokens) const override;
@@ -162,8 +168,10 @@ void HfTokenizer::FindMaxBytes() {
 }
 
 Status HfTokenizer::EncodePlain(std::string_view text, bool at_start, IdWriter* out) const {
+  SliceMeter slices;
   if (whole_scanner_ != nullptr) {
     for (size_t pos = 0; pos < text.size();) {
+      if (!slices.GoOn(pos)) return EncodingStopped();
       const size_t end = whole_scanner_->MatchEnd(*parts_.classes, text, pos);
       parts_.bpe.EncodeBytes(text.substr(pos, end - pos), text.size() - pos, out);
       pos = end;
@@ -174,6 +182,7 @@ Status HfTokenizer::EncodePlain(std::string_view text, bool at_start, IdWriter* 
   SKEIN_RETURN_IF_ERROR(parts_.pre_tokenizer.Run(std::string(text), at_start, raw_bytes_, &pieces));
   size_t begin = 0;
   for (const size_t end : pieces.ends) {
+    if (!slices.GoOn(begin)) return EncodingStopped();
     const std::string_view piece = std::string_view(pieces.text).substr(begin, end - begin);
     if (raw_bytes_) {
       parts_.bpe.EncodeBytes(piece, pieces.text.size() - begin, out);
@@ -192,8 +201,10 @@ Status HfTokenizer::EncodeSegment(std::string_view text, bool at_start,
     SKEIN_RETURN_IF_ERROR(parts_.normalizer.Normalize(text, &normalized));
     text = normalized;
   }
+  SliceMeter slices;
   return parts_.added_tokens.ForEachSegment(
       *parts_.classes, text, true, as_text, [&](const AddedTokens::Segment& segment) -> Status {
+        if (!slices.GoOn(segment.begin)) return EncodingStopped();
         if (!segment.id) {
           return EncodePlain(text.substr(segment.begin, segment.end - segment.begin),
                              at_start && segment.begin == 0, out);
@@ -205,6 +216,7 @@ Status HfTokenizer::EncodeSegment(std::string_view text, bool at_start,
 
 Status HfTokenizer::EncodeWith(std::string_view text, const SpecialAsText& as_text,
                                bool add_special_tokens, std::vector<TokenId>* ids) const {
+  if (!MayGoOn()) return EncodingStopped();
   if (!IsValidUtf8(text)) {
     return Status(StatusCode::kInvalidArgument, "the text is not valid UTF-8");
   }
@@ -216,8 +228,10 @@ Status HfTokenizer::EncodeWith(std::string_view text, const SpecialAsText& as_te
     SKEIN_RETURN_IF_ERROR(pipeline_.AppendIds(text, as_text, ids));
   } else {
     IdWriter out(ids);
+    SliceMeter slices;
     SKEIN_RETURN_IF_ERROR(parts_.added_tokens.ForEachSegment(
         *parts_.classes, text, false, as_text, [&](const AddedTokens::Segment& segment) -> Status {
+          if (!slices.GoOn(segment.begin)) return EncodingStopped();
           if (!segment.id) {
             return EncodeSegment(text.substr(segment.begin, segment.end - segment.begin),
                                  segment.begin == 0, InsideOf(segment, as_text), &out);
@@ -227,7 +241,8 @@ Status HfTokenizer::EncodeWith(std::string_view text, const SpecialAsText& as_te
         }));
   }
   if (add_special_tokens) add_all(parts_.suffix_ids);
-  return Status::Ok();
+  // A loop that was told to end has left its ids incomplete.
+  return MayGoOn() ? Status::Ok() : EncodingStopped();
 }
 
 std::unique_ptr<TextStream> HfTokenizer::NewTextStream(bool skip_special_tokens) const {

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/interrupt/work_pause.h"
+
 namespace skein {
 
 Status ReplaceRule::Apply(std::string_view text, std::string* out) const {
   out->clear();
   size_t pos = 0;
-  while (true) {
+  SliceMeter slices;
+  while (slices.GoOn(pos)) {
     bool found = false;
     size_t begin = 0, end = 0;
     if (regex) {

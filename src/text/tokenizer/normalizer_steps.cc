@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/interrupt/work_pause.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/unicode/normalizer_tables.h"
 
@@ -78,7 +79,8 @@ Status ReplaceRule::Apply(AlignedText* text) const {
   std::vector<std::pair<size_t, size_t>> ranges;
   const std::string_view view = text->text();
   size_t pos = 0;
-  while (true) {
+  SliceMeter slices;
+  while (slices.GoOn(pos)) {
     bool found = false;
     size_t begin = 0, end = 0;
     if (regex) {
@@ -174,6 +176,7 @@ void Normalizer::ApplyBert(const Bert& step, AlignedText* text) const {
 
 Status Normalizer::Normalize(AlignedText* text) const {
   for (const Step& step : steps_) {
+    if (text->text().size() >= SliceMeter::kSliceBytes && !MayGoOn()) break;
     if (std::holds_alternative<NfcStep>(step)) {
       ApplyForm(NormalForm::kNfc, text);
     } else if (const auto* prepend = std::get_if<Prepend>(&step)) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/interrupt/work_pause.h"
 #include "text/unicode/utf8.h"
 
 namespace skein {
@@ -124,8 +125,10 @@ Status Pipeline::RunSegment(AlignedText segment, const SpecialAsText& as_text,
   parts_.added_tokens.Split(*parts_.classes, segment.text(), true, as_text, &parts);
   std::vector<AlignedText> pieces;
   std::vector<PieceToken> found;
+  SliceMeter part_slices;
   for (const AddedTokens::Segment& part : parts) {
     if (part.begin == part.end) continue;
+    if (!part_slices.GoOn(part.begin)) break;
     if (part.id) {
       AddFound(segment.Slice(part.begin, part.end), *part.id, tokens);
       continue;
@@ -133,8 +136,12 @@ Status Pipeline::RunSegment(AlignedText segment, const SpecialAsText& as_text,
     pieces.clear();
     pieces.push_back(segment.Slice(part.begin, part.end));
     SKEIN_RETURN_IF_ERROR(parts_.pre_tokenizer.Run(&pieces));
+    size_t done = 0;
+    SliceMeter slices;
     for (const AlignedText& piece : pieces) {
       if (piece.text().empty()) continue;
+      if (!slices.GoOn(done)) break;
+      done += piece.text().size();
       found.clear();
       SKEIN_RETURN_IF_ERROR(model_.Tokenize(piece.text(), &found));
       for (const PieceToken& token : found) {
@@ -156,8 +163,10 @@ Status Pipeline::Run(std::string_view text, const SpecialAsText& as_text,
   const AlignedText input(text);
   std::vector<AddedTokens::Segment> segments;
   parts_.added_tokens.Split(*parts_.classes, text, false, as_text, &segments);
+  SliceMeter slices;
   for (const AddedTokens::Segment& segment : segments) {
     if (segment.begin == segment.end) continue;
+    if (!slices.GoOn(segment.begin)) break;
     AlignedText slice = input.Slice(segment.begin, segment.end);
     if (segment.id) {
       AddFound(slice, *segment.id, tokens);

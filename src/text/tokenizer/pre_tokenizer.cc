@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/interrupt/work_pause.h"
 #include "text/unicode/utf8.h"
 
 namespace skein {
@@ -92,7 +93,8 @@ void PreTokenizer::ApplyBehavior(SplitBehavior behavior, std::vector<Match>* mat
 Status PreTokenizer::FindMatches(const Split& step, std::string_view piece,
                                  std::vector<Match>* matches) const {
   size_t pos = 0;
-  while (pos < piece.size()) {
+  SliceMeter slices;
+  while (pos < piece.size() && slices.GoOn(pos)) {
     size_t begin = pos, end = 0;
     if (step.scanner) {
       end = step.scanner->MatchEnd(*classes_, piece, pos);
@@ -113,8 +115,9 @@ Status PreTokenizer::RunCut(const Step& step, Pieces* pieces) const {
   Pieces out;
   std::vector<Match> parts;
   Status status;
+  SliceMeter slices;
   ForEachPiece(*pieces, [&](std::string_view piece) {
-    if (!status.ok()) return;
+    if (!status.ok() || !slices.GoOn(out.text.size())) return;
     parts.clear();
     status = Cut(step, piece, &parts);
     for (const Match& part : parts) {
@@ -129,13 +132,14 @@ void PreTokenizer::RunByteLevel(const ByteLevel& step, bool raw_bytes, Pieces* p
   Pieces out;
   const SplitScanner scanner = SplitScanner::Gpt2();
   std::string prefixed;
+  SliceMeter slices;
   ForEachPiece(*pieces, [&](std::string_view piece) {
     if (step.add_prefix_space && !piece.starts_with(' ')) {
       prefixed.assign(" ").append(piece);
       piece = prefixed;
     }
     size_t pos = 0;
-    while (pos < piece.size()) {
+    while (pos < piece.size() && slices.GoOn(out.text.size())) {
       const size_t end = step.use_regex ? scanner.MatchEnd(*classes_, piece, pos) : piece.size();
       const std::string_view word = piece.substr(pos, end - pos);
       if (raw_bytes) {

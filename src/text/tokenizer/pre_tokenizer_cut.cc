@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/interrupt/work_pause.h"
 #include "text/tokenizer/pre_tokenizer.h"
 #include "text/unicode/utf8.h"
 
@@ -11,7 +12,8 @@ template <typename Is>
 void PreTokenizer::CutClass(Is is, SplitBehavior behavior, std::string_view piece,
                             std::vector<Match>* parts) const {
   size_t rest = 0;  // the beginning of the text that is not in `parts` yet
-  for (size_t pos = 0; pos < piece.size();) {
+  SliceMeter slices;
+  for (size_t pos = 0; pos < piece.size() && slices.GoOn(pos);) {
     const size_t begin = pos;
     if (!is(NextCodePoint(piece, &pos))) continue;
     if (begin > rest) parts->push_back({rest, begin, false});
@@ -29,7 +31,8 @@ void PreTokenizer::CutWords(std::string_view piece, std::vector<Match>* parts) c
     return classes_->IsWord(c) ? kWord : classes_->IsSpace(c) ? kSpace : kSign;
   };
   Kind last = kSpace;
-  for (size_t pos = 0; pos < piece.size();) {
+  SliceMeter slices;
+  for (size_t pos = 0; pos < piece.size() && slices.GoOn(pos);) {
     const size_t begin = pos;
     const Kind kind = kind_of(NextCodePoint(piece, &pos));
     if (kind != kSpace && kind == last) {
@@ -132,7 +135,9 @@ Status PreTokenizer::AlignStep(const Step& step, AlignedText piece,
   } else {
     SKEIN_RETURN_IF_ERROR(Cut(step, piece.text(), &parts));
   }
+  SliceMeter slices;
   for (const Match& part : parts) {
+    if (!slices.GoOn(part.begin)) break;
     out->push_back(piece.Slice(part.begin, part.end));
     if (byte_level == nullptr) continue;
     std::vector<CharChange> letters;
@@ -149,8 +154,12 @@ Status PreTokenizer::AlignStep(const Step& step, AlignedText piece,
 Status PreTokenizer::Run(std::vector<AlignedText>* pieces) const {
   for (const Step& step : steps_) {
     std::vector<AlignedText> out;
+    size_t done = 0;
+    SliceMeter slices;
     for (AlignedText& piece : *pieces) {
       if (piece.text().empty()) continue;
+      if (!slices.GoOn(done)) break;
+      done += piece.text().size();
       SKEIN_RETURN_IF_ERROR(AlignStep(step, std::move(piece), &out));
     }
     *pieces = std::move(out);

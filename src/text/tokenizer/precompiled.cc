@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/interrupt/work_pause.h"
+
 namespace skein {
 namespace {
 
@@ -112,7 +114,9 @@ void Precompiled::Apply(AlignedText* text) const {
   std::vector<CharChange> chars;
   chars.reserve(old_text.size());
   bool modified = false;
+  SliceMeter slices;
   for (size_t pos = 0; pos < old_text.size();) {
+    if (!slices.GoOn(pos)) return;
     const size_t end = graphemes_.ClusterEnd(old_text, pos);
     const std::string_view cluster = old_text.substr(pos, end - pos);
     pos = end;

@@ -2,10 +2,12 @@
 // text, and streamed text.
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/interrupt/work_pause.h"
 #include "testing/shared.h"
 #include "text/stream_decoder.h"
 #include "text/tokenizer.h"
@@ -115,6 +117,74 @@ TEST_P(TokenizerCasesTest, StreamsRandomIdsAsDecoded) {
     const std::string text = t.Decode(ids, skip);
     EXPECT_TRUE(IsValidUtf8(text));
     EXPECT_EQ(StreamAll(t, ids, skip), text);
+  }
+}
+
+// Lets `num_allowed` slices pass.
+class CountingPause final : public WorkPause {
+ public:
+  explicit CountingPause(int num_allowed) : num_allowed_(num_allowed) {}
+  bool GoOn() override { return ++num_asked_ <= num_allowed_; }
+  int num_asked() const { return num_asked_; }
+
+ private:
+  const int num_allowed_;
+  int num_asked_ = 0;
+};
+
+TEST_P(TokenizerCasesTest, LongTextsAreEncodedInSlices) {
+  if (!IsOwn(GetParam())) SKEIN_REQUIRE_SHARED();
+  const std::string folder = FolderOf(GetParam());
+  auto tokenizer = Tokenizer::Load(folder);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  const Tokenizer& t = **tokenizer;
+  std::ifstream file(folder + "/" + GetParam().cases);
+  std::string once, text;
+  for (std::string line; std::getline(file, line);) {
+    once += nlohmann::json::parse(line)["text"].get<std::string>() + " ";
+  }
+  constexpr int kNumSlices = 10;
+  while (text.size() < kNumSlices * SliceMeter::kSliceBytes) text += once;
+  const std::vector<TokenId> ids = Encode(t, text, true);
+  const auto encode_full = [&](Encoding* encoding) {
+    return t.EncodeFull({text, std::nullopt}, {true, true, std::nullopt}, encoding);
+  };
+  CountingPause all(INT_MAX);
+  {
+    const PauseScope scope(&all);
+    EXPECT_EQ(Encode(t, text, true), ids);
+  }
+  EXPECT_GE(all.num_asked(), kNumSlices / 2);
+  CountingPause few(3), full_few(3);
+  std::vector<TokenId> begun;
+  Encoding encoding;
+  {
+    const PauseScope scope(&few);
+    EXPECT_EQ(t.Encode(text, true, &begun).code(), StatusCode::kUnavailable);
+  }
+  {
+    const PauseScope scope(&full_few);
+    EXPECT_EQ(encode_full(&encoding).code(), StatusCode::kUnavailable);
+  }
+  EXPECT_LT(begun.size(), ids.size() / 2);
+  // Each later loop asks at most once more: as many as there are steps, not slices.
+  EXPECT_LE(few.num_asked(), 25);
+  EXPECT_LE(full_few.num_asked(), 25);
+}
+
+// A text without any border inside, and one that is cut by added tokens alone.
+TEST(LongTexts, OfOnePieceAndOfManyTokensAreEncodedInSlices) {
+  auto tokenizer = Tokenizer::Load(std::string(SKEIN_SOURCE_DIR) + "/models/default");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  std::string tokens;
+  while (tokens.size() < 10 * SliceMeter::kSliceBytes) tokens += "<|im_start|>ab";
+  for (const std::string& text : {std::string(10 * SliceMeter::kSliceBytes, 'a'), tokens}) {
+    CountingPause few(3);
+    const PauseScope scope(&few);
+    std::vector<TokenId> ids;
+    EXPECT_EQ((*tokenizer)->Encode(text, false, &ids).code(), StatusCode::kUnavailable);
+    EXPECT_LT(ids.size(), text.size() / 2);
+    EXPECT_LE(few.num_asked(), 25);
   }
 }
 

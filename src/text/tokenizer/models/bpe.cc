@@ -5,6 +5,7 @@
 #include <cstring>
 #include <queue>
 
+#include "base/interrupt/work_pause.h"
 #include "text/tokenizer/models/model.h"
 #include "text/unicode/utf8.h"
 
@@ -182,7 +183,8 @@ void Bpe::EncodeParts(std::string_view word, unsigned bytes, std::vector<TokenId
   }
   IdWriter out(ids);
   std::vector<TokenId> part_ids;
-  for (size_t begin = 0; begin < word.size();) {
+  SliceMeter slices;
+  for (size_t begin = 0; begin < word.size() && slices.GoOn(begin);) {
     const size_t end = cuts->FindCut(word, begin);
     const std::string_view part = word.substr(begin, end - begin);
     if (part.size() <= ShortWords::Key::kMaxBytes) {
@@ -227,7 +229,8 @@ void Bpe::SplitCharacters(std::string_view piece, std::vector<TokenId>* ids) con
   // An unknown character is emitted only before the next known character, after fallback bytes that
   // follow it, as in the reference.
   bool unk_waits = false;
-  for (size_t pos = 0; pos < piece.size();) {
+  SliceMeter slices;
+  for (size_t pos = 0; pos < piece.size() && slices.GoOn(pos);) {
     const size_t begin = pos;
     NextCodePoint(piece, &pos);
     const std::string_view character = piece.substr(begin, pos - begin);
@@ -274,7 +277,9 @@ void Bpe::MergeLong(std::vector<TokenId>* ids) const {
   const auto count = static_cast<int32_t>(ids->size());
   std::vector<Symbol> symbols(ids->size());
   std::vector<Candidate> initial;
+  SliceMeter initial_slices;
   for (int32_t i = 0; i < count; ++i) {
+    if (!initial_slices.GoOn(static_cast<size_t>(i))) return ids->clear();
     symbols[i] = {(*ids)[i], i - 1, i + 1 < count ? i + 1 : -1, true};
     if (i + 1 == count) break;
     const MergeValue merge = merges_.Find((*ids)[i], (*ids)[i + 1]);
@@ -285,7 +290,8 @@ void Bpe::MergeLong(std::vector<TokenId>* ids) const {
     const MergeValue merge = merges_.Find(symbols[pos].id, symbols[symbols[pos].next].id);
     if (merge != kNoMerge) queue.push({merge, pos});
   };
-  while (!queue.empty()) {
+  SliceMeter slices;
+  for (size_t num_done = 0; !queue.empty() && slices.GoOn(num_done); ++num_done) {
     const Candidate top = queue.top();
     queue.pop();
     Symbol& left = symbols[top.pos];

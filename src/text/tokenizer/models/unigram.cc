@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "base/interrupt/work_pause.h"
 #include "text/unicode/utf8.h"
 
 namespace skein {
@@ -15,6 +16,10 @@ constexpr double kUnknownPenalty = 10.0;
 Status Unknown() {
   return Status(StatusCode::kInvalidArgument,
                 "the text has a character that is not in the vocabulary, which has no 'unk_id'");
+}
+
+Status SegmentationStopped() {
+  return {StatusCode::kUnavailable, "the segmentation of the text was stopped"};
 }
 
 }  // namespace
@@ -69,7 +74,9 @@ Status Unigram::FindBest(std::string_view piece, std::vector<Best>* best) const 
       target = {score, static_cast<int64_t>(begin), id};
     }
   };
+  SliceMeter slices;
   for (size_t begin = 0; begin < piece.size();) {
+    if (!slices.GoOn(begin)) return SegmentationStopped();
     const double score = (*best)[begin].score;
     size_t next = begin;
     NextCodePoint(piece, &next);
@@ -131,7 +138,9 @@ Status Unigram::Tokenize(std::string_view piece, std::vector<PieceToken>* tokens
     last_is_unknown = is_unknown;
     end = begin;
   }
+  SliceMeter slices;
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    if (!slices.GoOn(part->first)) return SegmentationStopped();
     SKEIN_RETURN_IF_ERROR(Emit(piece, part->first, part->second, tokens));
   }
   return Status::Ok();

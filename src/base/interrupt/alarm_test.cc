@@ -1,4 +1,4 @@
-#include "base/alarm.h"
+#include "base/interrupt/alarm.h"
 
 #include <gtest/gtest.h>
 
