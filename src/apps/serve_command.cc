@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -21,6 +22,8 @@
 #include "apps/model/model_cache.h"
 #include "apps/read_file.h"
 #include "apps/serve/kv_event_publisher.h"
+#include "base/byte_size.h"
+#include "base/memory_limit.h"
 #include "server/http/http_server.h"
 #include "server/json/json.h"
 
@@ -29,7 +32,9 @@ namespace {
 
 constexpr double kShutdownTimeoutMaxS = 1e6;
 constexpr int kOwnPagesBytes = 1 << 20;
-constexpr double kMaxWaitS = 15;                     // many clients give up after 30 s
+constexpr double kMaxWaitS = 15;  // many clients give up after 30 s
+constexpr std::chrono::milliseconds kMemoryPoll(1000);
+constexpr size_t kBodiesShare = 8;  // at most an eighth of a limited memory is for bodies
 constexpr std::chrono::seconds kAbortAnswerTime(2);  // for clients that read their answer slowly
 
 struct ServeOptions {
@@ -45,6 +50,7 @@ struct ServeOptions {
   std::string chat_template_kwargs;  // JSON
   bool any_model_name = true;
   UserSpecialTokens user_special_tokens = UserSpecialTokens::kDefault;
+  std::string memory_limit;
   std::string log_level = "info";
   double shutdown_timeout_s = 30;
 };
@@ -170,6 +176,31 @@ Result<std::unique_ptr<KvEventPublisher>> MakePublisher(const ServeOptions& opti
   return publisher;
 }
 
+Result<int64_t> OwnMemoryLimit(const ServeOptions& options) {
+  if (options.memory_limit.empty()) return int64_t{0};
+  return ParseByteSize("memory-limit", options.memory_limit);
+}
+
+// Keeps bodies well below a limit of the process's memory.
+void LimitBodies(int64_t memory_bytes, ServerConfig* server) {
+  if (memory_bytes == 0) return;
+  const auto most = static_cast<size_t>(memory_bytes) / kBodiesShare;
+  server->max_buffered_body_bytes = std::min(server->max_buffered_body_bytes, most);
+  server->max_body_bytes = std::min(server->max_body_bytes, most);
+}
+
+// Waits for a signal. Meanwhile, adapts the ceiling. Nothing is refused while the model loads: the
+// sizes of caches and steps are chosen by what is free, and threads map stacks that they do not
+// touch.
+void WaitForSignal(const BlockedSignals& signals, MemoryCeiling* ceiling) {
+  ceiling->Update();
+  if (ceiling->limit_bytes() > 0) {
+    spdlog::info("memory is limited to {}; {} are left for requests",
+                 FormatByteSize(ceiling->limit_bytes()), FormatByteSize(ceiling->room_bytes()));
+  }
+  while (!signals.WaitFor(kMemoryPoll)) ceiling->Update();
+}
+
 Status Serve(const ServeOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const BlockedSignals signals({SIGTERM, SIGINT, SIGHUP});
@@ -180,6 +211,9 @@ Status Serve(const ServeOptions& options) {
   SKEIN_RETURN_IF_ERROR(CheckRole(options));
   SKEIN_ASSIGN_OR_RETURN(Json kwargs, ReadTemplateKwargs(options));
   SKEIN_ASSIGN_OR_RETURN(ServerConfig config, MakeServerConfig(options));
+  SKEIN_ASSIGN_OR_RETURN(const int64_t own_limit_bytes, OwnMemoryLimit(options));
+  MemoryCeiling ceiling(own_limit_bytes);
+  LimitBodies(ceiling.limit_bytes(), &config);
   HttpServer server(std::move(config));
   SKEIN_ASSIGN_OR_RETURN(const uint16_t port, server.Start());
   const std::string url = UrlOf(options.server, port);
@@ -188,6 +222,7 @@ Status Serve(const ServeOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<KvEventPublisher> publisher, MakePublisher(options));
   ModelHostOptions model = options.model;
   model.observer = publisher.get();
+  model.memory_limit_bytes = own_limit_bytes;
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host,
                          LoadUnlessStopped(model, signals, /*exit_status=*/0));
   SKEIN_ASSIGN_OR_RETURN(ModelRegistry registry, MakeRegistry(options, std::move(kwargs), *host));
@@ -197,7 +232,7 @@ Status Serve(const ServeOptions& options) {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   spdlog::info("serving {} after {:.2f} s", name, elapsed.count());
 
-  signals.Wait();
+  WaitForSignal(signals, &ceiling);
   Drain(&server, signals, options.shutdown_timeout_s);
   server.Stop();
   host->Shutdown(0);
@@ -358,6 +393,11 @@ void AddServerLimits(CLI::App* app, ServeOptions* o) {
                   "Bytes that all bodies above 64 KiB may hold together; further ones get 503")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->capture_default_str();
+  app->add_option("--memory-limit", o->memory_limit,
+                  "Memory that the process may take, such as 4GiB: what would exceed it is refused "
+                  "(503), and an eighth of it is for bodies; default: what its control groups "
+                  "allow. Pages of the model's files do not count")
+      ->type_name("SIZE");
   app->add_option("--max-stream-queue-bytes", o->server.max_stream_queue_bytes,
                   "Unsent bytes at which a slow reader's stream is ended")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))

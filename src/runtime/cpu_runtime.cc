@@ -69,8 +69,9 @@ Status CheckOptions(const CpuRuntimeOptions& options, const ModelConfig& config)
 
 // Refuses sizes that the system grants at first, but for which it would fail or kill the process
 // when pages are written.
-Status CheckMemory(const char* field, int64_t value, int64_t bytes) {
-  const int64_t free_bytes = FreeMemoryBytes();
+Status CheckMemory(const CpuRuntimeOptions& options, const char* field, int64_t value,
+                   int64_t bytes) {
+  const int64_t free_bytes = FreeMemoryBytes(options.memory_limit_bytes);
   if (free_bytes == 0 || bytes <= free_bytes) return Status::Ok();  // 0: free memory is not known
   return Invalid(field, "is " + std::to_string(value) + ", which needs " + std::to_string(bytes) +
                             " bytes; " + std::to_string(free_bytes) + " bytes are free");
@@ -118,7 +119,7 @@ struct StepFit {
 // Shortens options->long_prompt_tokens until the steps take at most half of the free memory.
 StepFit FitStep(const ModelWeights& weights, int32_t lora_rank, int32_t max_model_len,
                 CpuRuntimeOptions* options) {
-  const int64_t free_bytes = FreeMemoryBytes();  // 0: unknown
+  const int64_t free_bytes = FreeMemoryBytes(options->memory_limit_bytes);  // 0: unknown
   const StepStates states = StatesOf(options->num_steps, options->max_num_seqs);
   options->long_prompt_tokens = std::min(options->long_prompt_tokens, max_model_len);
   for (;; options->long_prompt_tokens /= 2) {
@@ -158,14 +159,15 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
     if (__builtin_mul_overflow(num_blocks, block_bytes, &bytes)) {
       bytes = std::numeric_limits<int64_t>::max();
     }
-    SKEIN_RETURN_IF_ERROR(CheckMemory("num_kv_blocks", num_blocks, bytes));
+    SKEIN_RETURN_IF_ERROR(CheckMemory(options, "num_kv_blocks", num_blocks, bytes));
   } else {
     const bool given = options.kv_cache_bytes > 0;
     if (given && options.kv_cache_file.empty()) {
       SKEIN_RETURN_IF_ERROR(
-          CheckMemory("kv_cache_bytes", options.kv_cache_bytes, options.kv_cache_bytes));
+          CheckMemory(options, "kv_cache_bytes", options.kv_cache_bytes, options.kv_cache_bytes));
     }
-    const int64_t left = FreeMemoryBytes() - StateBytesOf(options, config);
+    const int64_t left =
+        FreeMemoryBytes(options.memory_limit_bytes) - StateBytesOf(options, config);
     const int64_t bytes = given ? options.kv_cache_bytes : std::max<int64_t>(left, 0) / 2;
     num_blocks = bytes / block_bytes;
     // Contiguous memory holds one sequence, whatever the other options are.
@@ -191,7 +193,7 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
 Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelWeights& weights,
                           int32_t lora_rank, int64_t fixed_bytes) {
   const ModelConfig& config = weights.config;
-  SKEIN_RETURN_IF_ERROR(CheckMemory("memory", options.memory_bytes, options.memory_bytes));
+  SKEIN_RETURN_IF_ERROR(CheckMemory(options, "memory", options.memory_bytes, options.memory_bytes));
   const auto split = [&](int32_t max_model_len) {
     return SplitMemory(
         config, weights.dtype, options.retention,
@@ -405,7 +407,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   }
   if (options.weights_loaded) options.weights_loaded();
   const int64_t state_bytes = StateBytesOf(options, config);
-  SKEIN_RETURN_IF_ERROR(CheckMemory("max_num_seqs", options.max_num_seqs, state_bytes));
+  SKEIN_RETURN_IF_ERROR(CheckMemory(options, "max_num_seqs", options.max_num_seqs, state_bytes));
   // Memory is planned after the weights are loaded: the memory that is free then is available.
   KvPlan plan;
   if (options.memory_bytes > 0) {
@@ -420,7 +422,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   CpuRuntimeOptions fitted = options;
   const StepFit fit = FitStep(weights, WidestRank(adapters), plan.max_model_len, &fitted);
   const bool by_length = options.retention != Retention::kAll;
-  SKEIN_RETURN_IF_ERROR(CheckMemory(by_length ? "max_model_len" : "max_num_batched_tokens",
+  SKEIN_RETURN_IF_ERROR(CheckMemory(options, by_length ? "max_model_len" : "max_num_batched_tokens",
                                     by_length ? plan.max_model_len : options.max_num_batched_tokens,
                                     fit.bytes));
   const size_t kv_bytes = static_cast<size_t>(plan.num_blocks) * block_bytes;

@@ -57,6 +57,7 @@ struct CpuRuntimeOptions {
   // max_model_len tokens gets its share; a profile run at the start measures how much it needs
   // beyond its buffers. The rest is the KV memory.
   int64_t memory_bytes = 0;
+  int64_t memory_limit_bytes = 0;  // of the whole process; 0: that of the system
   Execution execution = Execution::kPlain;
   Retention retention = Retention::kAll;
   Granularity granularity = Granularity::kOpTile;  // where steps stop

@@ -495,6 +495,7 @@ Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options) {
   if (!options.memory.empty()) {
     SKEIN_ASSIGN_OR_RETURN(runtime.memory_bytes, ParseByteSize("memory", options.memory));
   }
+  runtime.memory_limit_bytes = options.memory_limit_bytes;
   return runtime;
 }
 

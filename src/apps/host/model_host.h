@@ -32,6 +32,7 @@ class SchedulerObserver;  // sched/record/observer.h
 struct ModelHostOptions {
   std::string model;  // any name that FindModelDir accepts
   DeviceChoice device = DeviceChoice::kCpu;
+  int64_t memory_limit_bytes = 0;  // of the process; 0: that of the system
   ComputeChoice dtype = ComputeChoice::kAuto;
   Quantization quantization = Quantization::kAuto;
   SchedulingOptions scheduling;
