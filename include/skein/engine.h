@@ -52,7 +52,8 @@ struct EngineStats {
   // Decode set `prefix-homogeneous`: the length of the prefix that the whole batch shares.
   int64_t prefix_groups_shared_tokens = 0;
   // Counters.
-  uint64_t prompt_tokens = 0;  // tokens of prompts, computed or cached
+  uint64_t prompt_tokens = 0;         // tokens of prompts, computed or cached
+  uint64_t decode_prompt_tokens = 0;  // those of Decode-class requests
   uint64_t generation_tokens = 0;
   uint64_t prefix_cache_queries = 0;
   uint64_t prefix_cache_hits = 0;

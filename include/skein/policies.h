@@ -115,7 +115,8 @@ struct Policies {
   // (sched/prefix/shared_prefix.h). A request may wait for another that is computing its prefix.
   bool forests = false;
   // With sharing kWhole: the longest time that decodes wait for prefills. After this time, they
-  // take the step after the running one. 0: they wait until no prefill is left.
+  // take the step after the running one. 0: they wait until no prefill is left. If waiting is
+  // bounded (EngineConfig::max_wait_us), decodes do not wait as long.
   TimeUs max_decode_wait_us = 0;
   int32_t chunk_tokens = 0;  // of a step, instead of max_num_batched_tokens; 0:
                              // max_num_batched_tokens

@@ -371,12 +371,15 @@ void AddServerLimits(CLI::App* app, ServeOptions* o) {
       ->capture_default_str();
   o->model.max_wait_s = kMaxWaitS;
   app->add_option("--max-wait", o->model.max_wait_s,
-                  "Seconds of estimated waiting beyond which new requests get 429, and twice that "
-                  "without being begun ends one; steps with prompts and decodes then take about "
-                  "0.1 s. 0: no bound. A request's timeout_ms, or half of its client's own "
-                  "timeout, goes first")
+                  "Seconds of estimated waiting beyond which new requests get 429; one that is not "
+                  "begun in time to be answered within twice that is ended. Steps with prompts and "
+                  "decodes then take about 0.1 s. 0: no bound. Half of a request's timeout_ms, or "
+                  "of its client's own timeout, goes first")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
+  app->add_flag("--refuse-late", o->model.refuses_late,
+                "Answer a request with 429 if it would probably miss its slo_ttft_ms, or has not "
+                "been begun in time for it; without this it is served late");
   app->add_option("--max-connections", o->server.max_connections,
                   "Connections at once; a further one takes the place of the one that is idle "
                   "longest, or may ask for /health and /metrics alone")

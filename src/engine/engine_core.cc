@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "sched/arrival.h"
 
 namespace skein {
 
@@ -24,6 +25,7 @@ EngineCore::EngineCore(const SchedulerConfig& config, Executor* executor, const 
 void EngineCore::Begin() {
   scheduler_.emplace(config_, observers_, lists_);
   scheduler_->set_mixed_step_us(mixed_step_us_);
+  scheduler_->set_max_wait_us(max_wait_us_);
 }
 
 void EngineCore::AdoptProfile(const CostFit& cost, const DecodeFit& decode_cost) {
@@ -37,6 +39,11 @@ void EngineCore::set_mixed_step_us(TimeUs us) {
   scheduler_->set_mixed_step_us(us);
 }
 
+void EngineCore::set_max_wait_us(TimeUs us) {
+  max_wait_us_ = us;
+  scheduler_->set_max_wait_us(us);
+}
+
 void EngineCore::Arrive(RequestId first_id, std::span<Request> requests,
                         const OutputCallback& callback, TimeUs arrival_us) {
   arrived_ = true;
@@ -45,7 +52,9 @@ void EngineCore::Arrive(RequestId first_id, std::span<Request> requests,
     const int32_t num_samples = NumSamples(request);
     Caller caller = {.callback = callback,
                      .live = std::vector<bool>(num_samples, true),
-                     .num_live = num_samples};
+                     .num_live = num_samples,
+                     .execution_class = ClassOf(config_, request),
+                     .size = SizeOf(config_, request)};
     callers_.emplace(id, std::move(caller));
     scheduler_->Arrive(id++, std::move(request), arrival_us);
   }
@@ -270,9 +279,18 @@ void EngineCore::Deliver(SampleOutput& output) {
   if (!output.finish) return;
   caller->second.live[output.sample] = false;
   if (--caller->second.num_live > 0) return;
+  NoteRan(caller->second, output);
   const RequestId id = output.request;
   callers_.erase(caller);
   ended_(id);
+}
+
+// The time until now counts, since a batch at request level keeps its outputs.
+void EngineCore::NoteRan(const Caller& caller, const SampleOutput& output) {
+  const bool begun = output.times.first_scheduled_us > 0;
+  if (!ran_ || !begun || output.finish == FinishReason::kError) return;
+  ran_(caller.execution_class, caller.size, clock_->NowUs() - output.times.first_scheduled_us,
+       output.finish != FinishReason::kCancelled);
 }
 
 void EngineCore::Tell(const Caller& caller, SampleOutput& output) {

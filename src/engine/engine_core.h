@@ -40,6 +40,8 @@ class EngineCore {
   // `executor`, `clock` and the observers outlive the core. `ended` is called for each request when
   // its last sample has ended, after that sample's callback.
   using Ended = std::function<void(RequestId)>;
+  // A request ended `us` after it was first scheduled, with an answer (`complete`) or without.
+  using Ran = std::function<void(ExecutionClass of_class, int64_t size, TimeUs us, bool complete)>;
   // The scheduler takes its policies from `lists`; the entries outlive the core.
   EngineCore(const SchedulerConfig& config, Executor* executor, const Clock* clock,
              std::vector<SchedulerObserver*> observers, Ended ended,
@@ -81,12 +83,19 @@ class EngineCore {
   // As Scheduler::AdoptProfile; Begin keeps the costs.
   void AdoptProfile(const CostFit& cost, const DecodeFit& decode_cost);
 
+  // As the scheduler's; Begin keeps both.
   void set_mixed_step_us(TimeUs us);
+  void set_max_wait_us(TimeUs us);
+  // Without this call no function is called. `size` is that of SizeOf (sched/arrival.h).
+  void set_on_ran(Ran ran) { ran_ = std::move(ran); }
   bool empty() const { return scheduler_->empty(); }
   // Requests that have never been scheduled.
   size_t num_queued() const { return scheduler_->num_queued(); }
   bool IsQueued(RequestId id) { return scheduler_->IsQueued(id); }
-  int64_t num_queued_tokens() const { return scheduler_->num_queued_tokens(); }
+  int64_t num_queued_tokens(ExecutionClass of_class) const {
+    return scheduler_->num_queued_tokens(of_class);
+  }
+  int64_t queued_budget() const { return scheduler_->queued_budget(); }
   EngineStats Stats() const;
   EngineView View() const { return scheduler_->View(clock_->NowUs()); }
   // `set` is called before a step runs or goes on, with the time at which the step should be
@@ -107,6 +116,8 @@ class EngineCore {
     OutputCallback callback;
     std::vector<bool> live;  // by sample
     int32_t num_live = 1;
+    ExecutionClass execution_class = ExecutionClass::kDecode;
+    int64_t size = 0;
     Status ended;       // not ok: why EndQueued ended it
     bool lost = false;  // its callback found no memory: it is called no more, and the request ends
   };
@@ -130,6 +141,7 @@ class EngineCore {
   bool MakeWay(StoppedTask* task);
   void CountStep(const StepPlan& plan, TimeUs duration_us);
   void Deliver(SampleOutput& output);
+  void NoteRan(const Caller& caller, const SampleOutput& output);
   static void Tell(const Caller& caller, SampleOutput& output);
   static void Lose(Caller* caller, RequestId id);
   void CancelLost();
@@ -140,8 +152,10 @@ class EngineCore {
   Executor* const executor_;
   const Clock* const clock_;
   const Ended ended_;
+  Ran ran_;
   std::optional<Scheduler> scheduler_;
   TimeUs mixed_step_us_ = 0;
+  TimeUs max_wait_us_ = 0;
   std::vector<StoppedTask> stopped_;
   std::function<void(TimeUs)> set_alarm_;
   TimeUs alarm_us_ = kNever;

@@ -40,21 +40,9 @@ void ShareDeadline(std::vector<Request>* requests) {
   for (Request& request : *requests) request.slo_ttft_us = soonest_us;
 }
 
-int64_t NumTokens(const std::vector<Request>& requests) {
-  int64_t count = 0;
-  for (const Request& request : requests) count += std::ssize(request.prompt);
-  return count;
-}
-
 // The bound of a step with prompts and decodes, if waiting is bounded. The answer of an accepted
 // request must not take much longer than the request waited.
 constexpr TimeUs kMixedStepUs = 100'000;
-
-// A request is accepted if its estimated wait is at most this; 0: any wait. Half of a client's time
-// is left for errors of the estimate and for the work itself.
-TimeUs MaxWaitUs(const EngineConfig& config, const Request& request) {
-  return request.timeout_us ? std::max<TimeUs>(1, *request.timeout_us / 2) : config.max_wait_us;
-}
 
 // Clients that wait for each answer before their next request never leave the engine alone so long:
 // the profile stops none of their requests.
@@ -62,7 +50,11 @@ constexpr auto kQuiet = std::chrono::milliseconds(100);
 
 constexpr auto kMemoryPause = std::chrono::milliseconds(1);
 
-int64_t SecondsUntil(TimeUs us) { return std::max<int64_t>(1, (us + 999'999) / 1'000'000); }
+// The tokens of the prompts that were computed.
+ClassTokens PromptTokens(const EngineStats& stats) {
+  const auto decode = static_cast<int64_t>(stats.decode_prompt_tokens);
+  return {.oneshot = static_cast<int64_t>(stats.prompt_tokens) - decode, .decode = decode};
+}
 
 // The estimate of a prompt token's time before any measurement, from the profile of the device.
 double UsPerToken(const CostFit& fit) {
@@ -94,9 +86,16 @@ EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& schedu
       events_(MaxEvents(config)),
       core_(scheduler_config, executor, clock, std::move(observers),
             [this](RequestId id) { NoteEnded(id); }),
-      profile_(std::move(profile)) {
+      profile_(std::move(profile)),
+      waits_{.estimate =
+                 WaitEstimate(UsPerToken(scheduler_config.cost), scheduler_config.max_num_seqs)},
+      queue_(config_, scheduler_config_) {
   if (config.max_wait_us > 0) core_.set_mixed_step_us(kMixedStepUs);
-  queue_.wait = WaitEstimate(UsPerToken(scheduler_config.cost));
+  core_.set_max_wait_us(config.max_wait_us);
+  core_.set_on_ran([this](ExecutionClass of_class, int64_t size, TimeUs us, bool complete) {
+    waits_.estimate.ObserveRun(of_class, size, us, complete);
+  });
+  queue_.Publish({}, {}, waits_.estimate);
   published_stats_ = core_.Stats();
   if (Preempts(scheduler_config.policies.sharing)) {
     alarm_.emplace(clock, [this] { RaiseSignal(); });
@@ -142,13 +141,13 @@ Status EngineLoop::Enqueue(std::vector<Request> requests, OutputCallback callbac
     return {StatusCode::kUnavailable, "the engine is shutting down and takes no more requests"};
   }
   if (MemoryReserve::IsShort()) return NoMemory();
-  SKEIN_RETURN_IF_ERROR(CheckQueue(requests));
+  SKEIN_RETURN_IF_ERROR(queue_.Check(requests));
   const auto count = static_cast<int32_t>(requests.size());
   ids->clear();
   if (requests.empty()) return Status::Ok();
   const RequestId first_id = next_id_;
   const uint64_t group = count > 1 ? next_group_++ : 0;
-  const int64_t num_tokens = NumTokens(requests);
+  const QueuedWork work = {count, TokensOf(scheduler_config_, requests)};
   try {
     ids->reserve(requests.size());
     for (Request& request : requests) {
@@ -157,39 +156,14 @@ Status EngineLoop::Enqueue(std::vector<Request> requests, OutputCallback callbac
       ids->push_back(next_id_++);
     }
     SKEIN_CHECK(events_.TryPush(
-        Arrival{first_id, std::move(requests), std::move(callback), clock_->NowUs(), num_tokens}));
+        Arrival{first_id, std::move(requests), std::move(callback), clock_->NowUs(), work}));
   } catch (const std::bad_alloc&) {
     live_.erase(live_.lower_bound(first_id), live_.end());
     ids->clear();
     return NoMemory();
   }
-  queue_.num_arriving += count;
-  queue_.tokens_arriving += num_tokens;
+  queue_.NoteAccepted(work);
   RaiseSignal();
-  return Status::Ok();
-}
-
-Status EngineLoop::CheckQueue(const std::vector<Request>& requests) const {
-  const auto count = static_cast<int32_t>(requests.size());
-  const int32_t waiting = queue_.num_arriving + queue_.num;
-  const TimeUs wait_us = queue_.wait.WaitOf(queue_.tokens_arriving + queue_.tokens);
-  if (count > config_.max_queued_requests - waiting) {
-    return Status(StatusCode::kResourceExhausted,
-                  fmt::format("{} requests are waiting, {} more exceed the limit of {} "
-                              "(max_queued_requests)",
-                              waiting, count, config_.max_queued_requests))
-        .RetryAfter(SecondsUntil(wait_us / 2));
-  }
-  for (const Request& request : requests) {
-    const TimeUs bound_us = MaxWaitUs(config_, request);
-    if (bound_us == 0 || wait_us <= bound_us) continue;
-    return Status(StatusCode::kResourceExhausted,
-                  fmt::format("a new request would wait {:.1f} s, longer than {:.1f} s: {} are "
-                              "waiting",
-                              1e-6 * static_cast<double>(wait_us),
-                              1e-6 * static_cast<double>(bound_us), waiting))
-        .RetryAfter(SecondsUntil(wait_us - bound_us / 2));
-  }
   return Status::Ok();
 }
 
@@ -256,19 +230,19 @@ void EngineLoop::Acknowledge() {
 EngineStats EngineLoop::Stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = published_stats_;
-  stats.num_requests_waiting += queue_.num_arriving;
+  stats.num_requests_waiting += queue_.num_arriving();
   return stats;
 }
 
 Status EngineLoop::View(std::function<void(EngineView)> done) {
   const std::lock_guard lock(mutex_);
-  if (queue_.num_views == kViewRequestsMax) {
+  if (num_views_ == kViewRequestsMax) {
     return {StatusCode::kResourceExhausted, "too many wait for a view of the scheduler"};
   }
   if (!events_.TryPush(ViewRequest{std::move(done)})) {
     return {StatusCode::kUnavailable, "the engine was shut down"};
   }
-  ++queue_.num_views;
+  ++num_views_;
   RaiseSignal();
   return Status::Ok();
 }
@@ -349,7 +323,7 @@ bool EngineLoop::ProfileWhileIdle() {
 }
 
 void EngineLoop::HandleEvents() {
-  EndImpatient();
+  waits_.late.End(waits_.estimate, clock_->NowUs(), &core_);
   if (batch_.events.empty()) return;
   const TimeUs begin_us = clock_->NowUs();
   while (batch_.next < batch_.events.size()) {
@@ -365,9 +339,8 @@ void EngineLoop::HandleEvents() {
 
 void EngineLoop::Handle(Event* event) {
   if (auto* arrival = std::get_if<Arrival>(event)) {
-    batch_.num_arrived += static_cast<int32_t>(arrival->requests.size());
-    batch_.tokens_arrived += arrival->num_tokens;
-    NotePatience(*arrival);
+    batch_.arrived += arrival->work;
+    NoteLimits(*arrival);
     core_.Arrive(arrival->first_id, arrival->requests, arrival->callback, arrival->arrival_us);
   } else if (const auto* view = std::get_if<ViewRequest>(event)) {
     AnswerView(*view);
@@ -387,7 +360,7 @@ void EngineLoop::Handle(Event* event) {
 void EngineLoop::AnswerView(const ViewRequest& request) {
   {
     const std::lock_guard lock(mutex_);
-    --queue_.num_views;
+    --num_views_;
   }
   EngineView view;
   try {
@@ -407,7 +380,7 @@ void EngineLoop::Recover() {
   if (arrival != nullptr) FailArrival(*arrival, status);
   batch_.ForgetHandled();
   core_.EndAll(status);
-  patience_.clear();
+  waits_.late.Clear();
   while (true) {
     try {
       core_.Begin();
@@ -455,41 +428,25 @@ void EngineLoop::SaveMemory() {
   core_.Dispatch();
 }
 
-void EngineLoop::NotePatience(const Arrival& arrival) {
-  RequestId id = arrival.first_id;
+void EngineLoop::NoteLimits(const Arrival& arrival) {
+  waits_.limits.clear();
   for (const Request& request : arrival.requests) {
-    const TimeUs bound_us = MaxWaitUs(config_, request);
-    if (bound_us > 0) patience_.insert({arrival.arrival_us + 2 * bound_us, id});
-    ++id;
+    waits_.limits.push_back(LimitsOf(config_, scheduler_config_, request));
   }
-  if (patience_.size() < patience_limit_) return;
-  std::erase_if(patience_, [this](const Patience& entry) { return !core_.IsQueued(entry.id); });
-  patience_limit_ = 2 * patience_.size() + kPatienceEntries;
+  waits_.late.Note(arrival.first_id, arrival.arrival_us, waits_.limits);
 }
 
-// Ends requests whose clients no longer wait for the answer.
-void EngineLoop::EndImpatient() {
-  if (patience_.empty()) return;
-  const TimeUs now_us = clock_->NowUs();
-  while (!patience_.empty() && patience_.begin()->us <= now_us) {
-    core_.EndQueued(patience_.begin()->id,
-                    Status(StatusCode::kResourceExhausted,
-                           "the request has waited too long without being begun"));
-    patience_.erase(patience_.begin());
-  }
-}
-
-void EngineLoop::ObserveRate(uint64_t tokens_before, bool waited, TimeUs busy_us) {
-  const auto num_tokens = static_cast<int64_t>(published_stats_.prompt_tokens - tokens_before);
-  if (!waited && num_tokens == 0) return;
-  const std::lock_guard lock(mutex_);
-  queue_.wait.Observe(num_tokens, busy_us);
+QueuedWork EngineLoop::Queued() const {
+  return {.num_requests = static_cast<int32_t>(core_.num_queued()),
+          .tokens = {.oneshot = core_.num_queued_tokens(ExecutionClass::kOneShot),
+                     .decode = core_.num_queued_tokens(ExecutionClass::kDecode),
+                     .budget = core_.queued_budget()}};
 }
 
 void EngineLoop::RunStep() {
   const TimeUs begin_us = clock_->NowUs();
-  const uint64_t tokens_before = published_stats_.prompt_tokens;  // this thread alone writes it
-  const bool waited = core_.num_queued() > 0;
+  const ClassTokens before = PromptTokens(published_stats_);  // this thread alone writes them
+  const ClassTokens waiting = Queued().tokens;
   core_.Step(preempt_, [this] {
     if (quit_.load(std::memory_order_relaxed)) return false;  // Run then ends every request
     const TimeUs signal_us = signal_us_.load(std::memory_order_relaxed);
@@ -499,8 +456,10 @@ void EngineLoop::RunStep() {
     HandleEvents();
     return true;
   });
+  ClassTokens done = PromptTokens(core_.Stats());
+  done -= before;
+  waits_.estimate.Observe(done, waiting, clock_->NowUs() - begin_us);
   Publish();
-  ObserveRate(tokens_before, waited, clock_->NowUs() - begin_us);
   core_.Dispatch();
 }
 
@@ -508,10 +467,7 @@ void EngineLoop::Publish() {
   const EngineStats stats = core_.Stats();
   const std::lock_guard lock(mutex_);
   published_stats_ = stats;
-  queue_.num_arriving -= std::exchange(batch_.num_arrived, 0);
-  queue_.tokens_arriving -= std::exchange(batch_.tokens_arrived, 0);
-  queue_.tokens = core_.num_queued_tokens();
-  queue_.num = static_cast<int32_t>(core_.num_queued());
+  queue_.Publish(std::exchange(batch_.arrived, {}), Queued(), waits_.estimate);
 }
 
 void EngineLoop::NoteEnded(RequestId id) {

@@ -20,7 +20,9 @@
 #include "engine/engine_core.h"
 #include "engine/executor.h"
 #include "engine/idle_profile.h"
-#include "engine/wait_estimate.h"
+#include "engine/overload/late_requests.h"
+#include "engine/overload/queue_bound.h"
+#include "engine/overload/wait_estimate.h"
 #include "skein/config.h"
 #include "skein/engine.h"
 
@@ -90,7 +92,7 @@ class EngineLoop final : public Engine {
     std::vector<Request> requests;
     OutputCallback callback;
     TimeUs arrival_us = 0;
-    int64_t num_tokens = 0;
+    QueuedWork work;
   };
   struct Cancellation {
     RequestId id = 0;
@@ -111,20 +113,12 @@ class EngineLoop final : public Engine {
     int32_t num_samples = 1;
   };
 
-  // A request that is ended at `us` unless it has begun by then.
-  struct Patience {
-    TimeUs us = 0;
-    RequestId id = 0;
-    auto operator<=>(const Patience&) const = default;
-  };
-
   // Events that were taken from the queue.
   struct Batch {
     std::vector<Event> events;
     size_t next = 0;           // to be handled
     Event* at_hand = nullptr;  // while it is being handled
-    int32_t num_arrived = 0;   // requests, since Publish
-    int64_t tokens_arrived = 0;
+    QueuedWork arrived;        // since Publish
 
     void ForgetHandled() {
       if (next < events.size()) return;
@@ -133,22 +127,16 @@ class EngineLoop final : public Engine {
     }
   };
 
-  // The requests that have not been begun, and their prompts' tokens.
-  struct Queue {
-    int32_t num_arriving = 0;  // requests in events_, not yet drained
-    int64_t tokens_arriving = 0;
-    int32_t num = 0;  // requests in the scheduler's queue
-    int64_t tokens = 0;
-    int32_t num_views = 0;  // number of ViewRequests in events_
-    WaitEstimate wait;
+  // The waits of requests, as the engine's thread knows them.
+  struct Waits {
+    WaitEstimate estimate;
+    LateRequests late;
+    std::vector<WaitLimits> limits;  // scratch of NoteLimits; keeps its memory
   };
 
-  // Refuses requests that would wait too long or exceed the queue's limit.
-  Status CheckQueue(const std::vector<Request>& requests) const;
-  void NotePatience(const Arrival& arrival);
-  void EndImpatient();
+  void NoteLimits(const Arrival& arrival);
   void SaveMemory();
-  void ObserveRate(uint64_t tokens_before, bool waited, TimeUs busy_us);
+  QueuedWork Queued() const;  // in the scheduler
   Status Enqueue(std::vector<Request> requests, OutputCallback callback,
                  std::vector<RequestId>* ids);
   void Run();
@@ -183,16 +171,15 @@ class EngineLoop final : public Engine {
   std::optional<Alarm> alarm_;  // raises the signal too; only with a sharing that preempts
   Batch batch_;
   std::unique_ptr<IdleProfile> profile_;  // null: there is none, or it has been taken
-  static constexpr size_t kPatienceEntries = 1024;
-  std::set<Patience> patience_;               // of requests that may not have begun
-  size_t patience_limit_ = kPatienceEntries;  // at this size, those that have begun are erased
+  Waits waits_;
 
   mutable std::mutex mutex_;
   std::condition_variable all_ended_;
   std::map<RequestId, LiveRequest> live_;  // guarded by mutex_
   RequestId next_id_ = 0;                  // guarded by mutex_
   uint64_t next_group_ = 1;                // guarded by mutex_
-  Queue queue_;                            // guarded by mutex_
+  QueueBound queue_;                       // guarded by mutex_
+  int32_t num_views_ = 0;                  // ViewRequests in events_; guarded by mutex_
   bool accepting_ = true;                  // guarded by mutex_
   EngineStats published_stats_;            // guarded by mutex_
 

@@ -60,6 +60,7 @@ bool Admission::CouldBegin(const Sequence& sequence) const {
 bool Admission::GoesByOrder(const Sequence& first) const {
   if (!decode_set_->Chooses() || decode_set_->FollowsOrder()) return true;
   if (first.oneshot() || first.state == SequenceState::kPreempted) return true;
+  if (first.request->wait.presses) return true;
   return order_->ByDeadline() && first.request->request.slo_ttft_us.has_value();
 }
 

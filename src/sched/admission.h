@@ -40,7 +40,8 @@ class Admission {
   // Whether the sequence finds a slot and blocks while suspended steps keep theirs.
   bool CouldBegin(const Sequence& sequence) const;
   // Whether the first request of the order begins next in its class, regardless of the decode set.
-  // If the order is by deadlines, this includes a request with a deadline of its own.
+  // This includes a request that presses and, if the order is by deadlines, a request with a
+  // deadline of its own.
   bool GoesByOrder(const Sequence& first) const;
   // Whether the first request of the order, a Decode-class one that the decode set has not chosen,
   // goes before a step with the key `step`. An earlier arrival alone does not suffice, or the order

@@ -9,13 +9,28 @@
 #include "sched/preemption/preemption.h"
 
 namespace skein {
-namespace {
 
 int32_t BudgetOf(const SchedulerConfig& config, const Request& request) {
   if (!request.generates()) return 0;
   const auto room = static_cast<int64_t>(config.max_model_len) - std::ssize(request.prompt);
   return static_cast<int32_t>(std::min<int64_t>(request.generate().max_tokens, room));
 }
+
+ExecutionClass ClassOf(const SchedulerConfig& config, const Request& request) {
+  return BudgetOf(config, request) <= 1 && !config.force_decode_path ? ExecutionClass::kOneShot
+                                                                     : ExecutionClass::kDecode;
+}
+
+int64_t SizeOf(const SchedulerConfig& config, const Request& request) {
+  return ClassOf(config, request) == ExecutionClass::kDecode ? BudgetOf(config, request)
+                                                             : std::ssize(request.prompt);
+}
+
+TimeUs MaxWaitUs(const Request& request, TimeUs max_wait_us) {
+  return request.timeout_us ? std::max<TimeUs>(1, *request.timeout_us / 2) : max_wait_us;
+}
+
+namespace {
 
 // Whether the request's output needs every hidden state of the prompt in one pass.
 bool RunsWhole(const SchedulerConfig& config, const Request& request) {
@@ -30,11 +45,6 @@ int32_t TailOf(const Request& request) {
   if (decide == nullptr || decide->markers.empty()) return 1;
   const int32_t first = std::min(decide->markers.front(), decide->summary);
   return static_cast<int32_t>(request.prompt.size()) - first;
-}
-
-ExecutionClass ClassOf(const SchedulerConfig& config, const Request& request) {
-  return BudgetOf(config, request) <= 1 && !config.force_decode_path ? ExecutionClass::kOneShot
-                                                                     : ExecutionClass::kDecode;
 }
 
 // The first position whose log-probability is wanted; the prompt's length if there is none.

@@ -13,6 +13,16 @@ namespace skein {
 // the field and the numbers.
 Status CheckFits(const SchedulerConfig& config, const Request& request);
 
+// The most tokens of output that the request can get; 0 if it does not generate.
+int32_t BudgetOf(const SchedulerConfig& config, const Request& request);
+ExecutionClass ClassOf(const SchedulerConfig& config, const Request& request);
+// The size that a request's run grows with: the budget if it decodes, else the prompt's tokens.
+int64_t SizeOf(const SchedulerConfig& config, const Request& request);
+
+// The bound on the request's wait, from its arrival: half of its timeout, since the rest is left
+// for errors of estimates and for the run itself. Without a timeout it is `max_wait_us`. 0: none.
+TimeUs MaxWaitUs(const Request& request, TimeUs max_wait_us);
+
 // Makes the scheduler's record of the request that is number `arrival`, with one sequence. Sets the
 // request's execution class and its budget. The prompt is not hashed yet. REQUIRES: CheckFits is
 // ok.

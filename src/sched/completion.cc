@@ -129,6 +129,7 @@ void Completion::FinishPrompt(Sequence* sequence, const ResultSpans& results, Ti
   order_->OnPrompt(request->request, std::exchange(request->memo, {}), now_us);
   NotePrediction(*sequence, now_us);
   stats_->prompt_tokens += request->prompt_len;
+  if (!sequence->oneshot()) stats_->decode_prompt_tokens += request->prompt_len;
   if (!request->request.generates()) return FinishRead(sequence, &results.reads[0], now_us);
   if (request->budget == 0) {
     EndLiveSamples(request, FinishReason::kLength, Status::Ok(), now_us);

@@ -77,6 +77,10 @@ class Scheduler {
   // Bounds the time of steps with decodes and prompts (sched/batching/mixed_pace.h); 0: no bound.
   // Models whose prompts may have to run whole have no bound.
   void set_mixed_step_us(TimeUs us);
+  // Bounds the wait of requests without a timeout; 0: no bound. A request presses once it has been
+  // there for half of its bound, and goes before requests that do not press (Ranks). With sharing
+  // kWhole, decodes get a share of the time while a decode's request presses.
+  void set_max_wait_us(TimeUs us) { ranks_.set_max_wait_us(us); }
 
   // From now on, the policies predict by these costs of the device. Fits of zeros leave the costs
   // that were known. REQUIRES: empty().
@@ -126,7 +130,10 @@ class Scheduler {
   bool empty() const { return table_.empty(); }
   // Requests that have never been scheduled.
   size_t num_queued() const { return table_.waiting().num_new(); }
-  int64_t num_queued_tokens() const { return table_.waiting().num_new_tokens(); }  // of prompts
+  int64_t num_queued_tokens(ExecutionClass of_class) const {  // of their prompts
+    return table_.waiting().num_new_tokens(of_class);
+  }
+  int64_t queued_budget() const { return table_.waiting().new_budget(); }  // of Decode requests
   // Whether the request exists and has never been scheduled.
   bool IsQueued(RequestId id);
   // Counters of steps, tokens and requests, and the gauges. The engine fills in times and rounds.

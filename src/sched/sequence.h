@@ -69,6 +69,14 @@ struct OrderMemo {
   int64_t overdue_tokens = 0;  // ...the policy has counted so many computed tokens
 };
 
+// The bound on a request's wait. From `presses_us` on the request goes before all that do not
+// press, by `due_us`.
+struct WaitBound {
+  TimeUs presses_us = std::numeric_limits<TimeUs>::max();  // the largest: it has no bound
+  TimeUs due_us = 0;
+  bool presses = false;  // its rank says so
+};
+
 // A request, as the scheduler stores it.
 struct RequestRecord {
   RequestId id = 0;
@@ -76,6 +84,7 @@ struct RequestRecord {
   Urgency urgency;         // changed by the order policy, and when other requests wait for this one
   TimeUs deadline_us = 0;  // when the answer's first token is due
   TimeUs rank_until_us = std::numeric_limits<TimeUs>::max();  // sched/order/rank_timers.h
+  WaitBound wait;
   StepRest step_rest;       // of the step with its prompt, while that step is suspended
   TimeUs suspended_us = 0;  // of the last dropped step with its prompt; 0 once a later step ends
   int32_t num_missing = 0;  // tokens of the prompt to be computed, as the order last saw it

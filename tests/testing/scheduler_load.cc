@@ -320,6 +320,9 @@ void RunWorkload(World* world, int32_t num_requests) {
   SchedulerConfig config = MakeSchedulerConfig(world->config).value();
   if (random.OneIn(4)) config.policies.forests = !config.policies.forests;
   Scheduler scheduler(config);
+  // Drawn apart, so that seeds of earlier failures keep their loads.
+  Random bounds(static_cast<uint64_t>(1000 * config.num_kv_blocks + config.max_model_len));
+  if (bounds.OneIn(2)) scheduler.set_max_wait_us(1000 * bounds.Between(1, 200));
   FakeExecutor executor(world->options);
   const std::atomic<bool> never{false};
   StoppedTasks stopped;

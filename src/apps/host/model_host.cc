@@ -285,6 +285,7 @@ Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device,
 Result<EngineConfig> EngineConfigOf(const ModelHostOptions& options) {
   EngineConfig config = {.max_queued_requests = options.max_queued_requests,
                          .max_wait_us = static_cast<TimeUs>(options.max_wait_s * 1e6),
+                         .refuses_late = options.refuses_late,
                          .max_logprobs = options.max_logprobs};
   SKEIN_ASSIGN_OR_RETURN(config.scheduler, SchedulerOf(options));
   if (!options.scheduling.stop_table.empty()) {

@@ -57,6 +57,7 @@ struct ModelHostOptions {
   std::optional<int32_t> max_num_batched_tokens;  // unset: UsualBatchedTokens of 512
   int32_t max_queued_requests = 4096;
   double max_wait_s = 0;  // EngineConfig::max_wait_us; the server has another default
+  bool refuses_late = false;
   int32_t max_logprobs = 20;
   std::string kv_cache_memory;  // such as "2GiB", or a number of bytes; empty: choose
   std::string kv_cache_file;    // a file of that size for the KV cache; empty: in memory

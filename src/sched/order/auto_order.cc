@@ -98,8 +98,7 @@ std::optional<Ranking> AutoOrder::Rerank(const OrderView& view, TimeUs now_us) c
 TimeUs AutoOrder::DueUs(const OrderView& view, TimeUs remaining_us) const {
   const TimeUs work_us = view.memo.work_us > 0 ? view.memo.work_us : remaining_us;
   const double wait_us = view.memo.stretch * static_cast<double>(work_us);
-  const int32_t shift = std::clamp(view.request.priority, -kMaxShift, kMaxShift);
-  return view.arrival_us + Bounded(std::ldexp(wait_us, shift));
+  return view.arrival_us + Bounded(std::ldexp(wait_us, ShiftOf(view.request.priority)));
 }
 
 void AutoOrder::OnPrompt(const Request& request, const OrderMemo& memo, TimeUs now_us) {

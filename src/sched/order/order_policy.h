@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -47,6 +48,10 @@ class OrderPolicy {
   // In orders by deadline, ranks from this one on belong to requests that will miss their deadline.
   static constexpr int64_t kFirstLateRank = int64_t{1} << 61;
   static constexpr int32_t kMaxShift = 16;  // by deadline: larger priorities count as this one
+
+  static constexpr int32_t ShiftOf(int32_t priority) {
+    return std::clamp(priority, -kMaxShift, kMaxShift);
+  }
 
   virtual ~OrderPolicy() = default;
 

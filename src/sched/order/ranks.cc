@@ -1,12 +1,27 @@
 #include "sched/order/ranks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
+#include "sched/arrival.h"
 #include "sched/order/slack_order.h"
 
 namespace skein {
+namespace {
+
+// Under orders without deadlines, pressing requests have ranks from this one on, by the end of
+// their bound. No order has such low ranks for others, except for requests that are overdue.
+constexpr int64_t kPressingPart = -(int64_t{1} << 61);
+
+// A request presses for the second half of its bound, so that the others that press as well can be
+// served within it.
+constexpr TimeUs kPressingShare = 2;
+
+constexpr double kLongestBoundUs = 1e15;  // about 31 years
+
+}  // namespace
 
 Ranks::Ranks(const SchedulerContext& context)
     : config_(*context.config),
@@ -22,7 +37,7 @@ void Ranks::BeginRound(TimeUs now_us) {
   round_us_ = now_us;
   FollowCache(now_us);
   FollowClock(now_us);
-  if (order_->RanksEachRound()) RankAll();
+  if (order_->RanksEachRound()) RankAll(now_us);
 }
 
 void Ranks::FollowClock(TimeUs now_us) {
@@ -47,12 +62,36 @@ void Ranks::RankArrival(Sequence* sequence, TimeUs now_us) {
   int32_t num_cached = 0;
   if (calibrates_ || order_->LooksAtCache()) num_cached = NumCachedNow(*sequence);
   record->num_missing = record->prompt_len - num_cached;
-  const Ranking ranking = order_->RankArrival(ViewOf(*sequence, num_cached), now_us);
+  SetWaitBound(record);
+  Ranking ranking = order_->RankArrival(ViewOf(*sequence, num_cached), now_us);
+  Press(record, now_us, &ranking);
   record->urgency = {.priority = order_->ByDeadline() ? 0 : record->request.priority,
                      .rank = ranking.rank};
   record->num_charged = ranking.num_charged;
   record->memo = ranking.memo;
   timers_.Set(sequence, ranking.until_us);
+}
+
+void Ranks::SetWaitBound(RequestRecord* request) const {
+  const Request& spec = request->request;
+  const TimeUs bound_us = MaxWaitUs(spec, max_wait_us_);
+  if (bound_us == 0 || (order_->ByDeadline() && spec.slo_ttft_us)) return;
+  const int32_t shift = order_->ByDeadline() ? OrderPolicy::ShiftOf(spec.priority) : 0;
+  const TimeUs wait_us = std::llround(
+      std::clamp(std::ldexp(static_cast<double>(bound_us), shift), 1.0, kLongestBoundUs));
+  request->wait = {.presses_us = request->times.arrival_us + wait_us / kPressingShare,
+                   .due_us = request->times.arrival_us + wait_us};
+}
+
+void Ranks::Press(RequestRecord* request, TimeUs now_us, Ranking* ranking) const {
+  WaitBound& wait = request->wait;
+  if (now_us < wait.presses_us) {
+    ranking->until_us = std::min(ranking->until_us, wait.presses_us);
+    return;
+  }
+  wait.presses = true;
+  const int64_t rank = order_->ByDeadline() ? wait.due_us : kPressingPart + wait.due_us;
+  ranking->rank = std::min(ranking->rank, rank);
 }
 
 void Ranks::EnterWaiting(Sequence* sequence) {
@@ -116,8 +155,10 @@ void Ranks::AdoptCosts(TimeUs now_us) {
       continue;
     }
     const OrderView view = ViewOf(*first, request->prompt_len - request->num_missing);
-    const std::optional<Ranking> ranking = order_->Rerank(view, now_us);
-    if (ranking) SetRank(request.get(), ranking->rank, request->num_missing);
+    std::optional<Ranking> ranking = order_->Rerank(view, now_us);
+    if (!ranking) continue;
+    Press(request.get(), now_us, &*ranking);
+    SetRank(request.get(), ranking->rank, request->num_missing);
   }
 }
 
@@ -166,7 +207,7 @@ bool Ranks::IsWatched(const Sequence& sequence) const {
 }
 
 // Ranks all requests that wait for the first time. REQUIRES: no request is left out of the round.
-void Ranks::RankAll() {
+void Ranks::RankAll(TimeUs now_us) {
   std::vector<CachedPath> paths;
   std::vector<Sequence*> sequences;
   for (const auto& [id, request] : table_->requests()) {
@@ -181,9 +222,11 @@ void Ranks::RankAll() {
   order_->RankRound(paths);
   for (const CachedPath& path : paths) {
     Sequence* sequence = sequences[path.index];
-    if (sequence->request->urgency.rank == path.rank) continue;
+    Ranking ranking = {.rank = path.rank};
+    Press(sequence->request, now_us, &ranking);
+    if (sequence->request->urgency.rank == ranking.rank) continue;
     watch_.Erase(sequence);
-    SetRank(sequence->request, path.rank, sequence->request->num_missing);
+    SetRank(sequence->request, ranking.rank, sequence->request->num_missing);
     if (sequence->shared_prefix == nullptr && IsWatched(*sequence)) {
       watch_.Insert(sequence, *blocks_);
     }
@@ -223,12 +266,11 @@ void Ranks::SetRank(RequestRecord* request, int64_t rank, int32_t num_missing) {
 void Ranks::Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us) {
   RequestRecord* request = sequence->request;
   const int32_t num_missing = static_cast<int32_t>(sequence->tokens.size()) - num_cached;
-  int64_t rank = request->urgency.rank;
-  if (const auto ranking = order_->Rerank(ViewOf(*sequence, num_cached), now_us)) {
-    rank = ranking->rank;
-    timers_.Set(sequence, ranking->until_us);
-  }
-  SetRank(request, rank, num_missing);
+  Ranking ranking = order_->Rerank(ViewOf(*sequence, num_cached), now_us)
+                        .value_or(Ranking{.rank = request->urgency.rank});
+  Press(request, now_us, &ranking);
+  timers_.Set(sequence, ranking.until_us);
+  SetRank(request, ranking.rank, num_missing);
 }
 
 void Ranks::CheckIntegrity() const {
@@ -250,6 +292,7 @@ void Ranks::CheckIntegrity() const {
     const Sequence& sequence = *request->sequences.front();
     if (sequence.shared_prefix != nullptr || !IsWatched(sequence)) continue;
     if (request->rank_until_us != RankTimers::kNever) continue;  // the rank depends on the time too
+    if (request->wait.presses) continue;
     const auto ranking = order_->Rerank(ViewOf(sequence, NumCachedNow(sequence)), round_us_);
     SKEIN_CHECK(!ranking || request->urgency.rank == ranking->rank);
   }

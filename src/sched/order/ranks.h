@@ -14,9 +14,19 @@ namespace skein {
 // Keeps the keys of all requests equal to the ranks of the order policy, and the queues sorted by
 // these keys. It asks for a rank again when the cached share of a prompt, the time, a prompt's
 // progress or the cost model has changed. Owns the watch on cached prefixes. Not thread-safe.
+//
+// If waiting is bounded, a request that has been there for half of its bound presses: it then goes
+// before all requests of its priority that do not press, in every order. Without this rule, an
+// order that prefers others would keep accepted requests waiting beyond the bound. Under an order
+// by deadline, the end of the bound is the deadline of a request that names none. A request that
+// names its deadline never presses there: the order serves it late if it is late. A priority shifts
+// the bound as it shifts deadlines.
 class Ranks {
  public:
   explicit Ranks(const SchedulerContext& context);
+
+  // Sets the bound on the wait of requests without a timeout (MaxWaitUs).
+  void set_max_wait_us(TimeUs us) { max_wait_us_ = us; }
 
   // Begins a round: changes since the last round are ranked as of this time.
   void BeginRound(TimeUs now_us);
@@ -66,7 +76,10 @@ class Ranks {
   OrderView ViewOf(const Sequence& sequence, int32_t num_cached) const;
   bool IsWatched(const Sequence& sequence) const;
   void FollowCache(TimeUs now_us);
-  void RankAll();
+  void SetWaitBound(RequestRecord* request) const;
+  // Changes the rank of a request that presses, or notes when it will.
+  void Press(RequestRecord* request, TimeUs now_us, Ranking* ranking) const;
+  void RankAll(TimeUs now_us);
   void SetRank(RequestRecord* request, int64_t rank, int32_t num_missing);
   void Reorder(Sequence* sequence, int32_t num_cached, TimeUs now_us);
 
@@ -76,9 +89,10 @@ class Ranks {
   RequestTable* const table_;
   OrderPolicy* const order_;
   DecodeSetPolicy* const decode_set_;
-  const bool calibrates_;         // ranks or predicted costs depend on the cache
-  PrefixWatch watch_;             // sequences that wait for the first time and share no prefix
-  RankTimers timers_;             // for requests whose prompts are not computed yet
+  const bool calibrates_;  // ranks or predicted costs depend on the cache
+  PrefixWatch watch_;      // sequences that wait for the first time and share no prefix
+  RankTimers timers_;      // for requests whose prompts are not computed yet
+  TimeUs max_wait_us_ = 0;
   TimeUs round_us_ = 0;           // when the last round began
   std::vector<Sequence*> moved_;  // scratch of SetRank; keeps its memory
 };

@@ -20,8 +20,8 @@ SlackOrder::SlackOrder(const SchedulerConfig& config, const CostModel* cost)
 
 TimeUs SlackOrder::DeadlineOf(const Request& request, TimeUs arrival_us, TimeUs default_slo_us) {
   const auto slo_us = static_cast<double>(request.slo_ttft_us.value_or(default_slo_us));
-  const int32_t shift = std::clamp(request.priority, -kMaxShift, kMaxShift);
-  return arrival_us + std::llround(std::clamp(std::ldexp(slo_us, shift), 1.0, kMaxSloUs));
+  return arrival_us +
+         std::llround(std::clamp(std::ldexp(slo_us, ShiftOf(request.priority)), 1.0, kMaxSloUs));
 }
 
 TimeUs SlackOrder::FlipOf(TimeUs deadline_us, TimeUs remaining_us) const {

@@ -73,6 +73,8 @@ class Preemption {
   const bool stops_steps_;
   TimeUs decode_step_us_ = 0;  // time of the last step of decodes alone
   TimeUs decoded_us_ = 0;      // when that step ended
+  TimeUs prompts_ran_us_ = 0;  // time of the last step with prompts
+  TimeUs decodes_ran_us_ = 0;  // time of the steps of decodes alone since then
 };
 
 }  // namespace skein

@@ -17,15 +17,22 @@ Sequence* WaitingSets::Earlier(Sequence* a, Sequence* b) {
   return a->key() < b->key() ? a : b;
 }
 
+void WaitingSets::CountTokens(const Sequence& sequence, int times) {
+  if (sequence.state != SequenceState::kWaiting) return;
+  Class& of_class = sequence.oneshot() ? oneshot_ : decode_;
+  of_class.num_new_tokens += times * int64_t{sequence.request->prompt_len};
+  of_class.new_budget += times * int64_t{sequence.request->budget};
+}
+
 void WaitingSets::Insert(Sequence* sequence) {
   SKEIN_CHECK(
       SetOf(*this, *sequence).Insert(sequence->key(), sequence->request->num_missing, sequence));
-  if (sequence->state == SequenceState::kWaiting) num_new_tokens_ += sequence->request->prompt_len;
+  CountTokens(*sequence, 1);
 }
 
 void WaitingSets::Erase(Sequence* sequence) {
   SKEIN_CHECK(SetOf(*this, *sequence).Erase(sequence->key()));
-  if (sequence->state == SequenceState::kWaiting) num_new_tokens_ -= sequence->request->prompt_len;
+  CountTokens(*sequence, -1);
 }
 
 bool WaitingSets::Contains(const Sequence& sequence) const {

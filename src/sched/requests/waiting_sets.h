@@ -31,7 +31,12 @@ class WaitingSets {
 
   bool empty() const { return num_preempted() + num_new() == 0; }
   size_t num_preempted() const { return oneshot_.preempted.size() + decode_.preempted.size(); }
-  int64_t num_new_tokens() const { return num_new_tokens_; }  // of new sequences
+  // Prompt tokens of the class's new sequences.
+  int64_t num_new_tokens(ExecutionClass of_class) const {
+    return (of_class == ExecutionClass::kOneShot ? oneshot_ : decode_).num_new_tokens;
+  }
+  // The most tokens of output of new sequences.
+  int64_t new_budget() const { return decode_.new_budget; }
   size_t num_new() const { return oneshot_.fresh.size() + decode_.fresh.size(); }
 
  private:
@@ -40,15 +45,18 @@ class WaitingSets {
   // The set of `sets`, const or not, to which the sequence belongs.
   template <typename Sets>
   static auto& SetOf(Sets& sets, const Sequence& sequence);
+  // If the sequence is new, adds its prompt `times` times to its class's tokens.
+  void CountTokens(const Sequence& sequence, int times);
 
   struct Class {
     FitTree preempted;
     FitTree fresh;
+    int64_t num_new_tokens = 0;  // sum of the prompts of `fresh`
+    int64_t new_budget = 0;      // sum of its budgets
   };
 
   Class oneshot_;
   Class decode_;
-  int64_t num_new_tokens_ = 0;
 };
 
 }  // namespace skein

@@ -1,0 +1,75 @@
+#include "engine/overload/wait_limits.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sched/arrival.h"
+
+namespace skein {
+namespace {
+
+// Runs differ, and become slower while others join.
+constexpr double kRunMargin = 1.25;
+
+bool OrdersByDeadline(Order order) {
+  return order == Order::kEdf || order == Order::kDeadlineEdf || order == Order::kSlackEdf ||
+         order == Order::kAuto;
+}
+
+}  // namespace
+
+// A deadline that could not be met even by an idle engine leaves half of it for the wait. The
+// engine then accepts the request while nothing waits.
+TimeUs WaitLimits::SloStartUs(const WaitEstimate& estimate) const {
+  if (!slo_ttft_us) return kNever;
+  return *slo_ttft_us - std::min(estimate.PromptUs(prompt_len), *slo_ttft_us / 2);
+}
+
+TimeUs WaitLimits::BegunUs(const WaitEstimate& estimate) const {
+  const auto run_us = static_cast<double>(estimate.RunOf(execution_class, size));
+  return std::max<TimeUs>(end_us - std::llround(kRunMargin * run_us), least_start_us);
+}
+
+TimeUs WaitLimits::StartUs(const WaitEstimate& estimate) const {
+  TimeUs start_us = kNever;
+  if (bound_us != kNever) {
+    start_us = BegunUs(estimate);
+  }
+  return std::min(start_us, SloStartUs(estimate));
+}
+
+TimeUs WaitLimits::MaxWaitUs(const WaitEstimate& estimate) const {
+  if (bound_us == kNever) return by_deadline ? kNever : SloStartUs(estimate);
+  const TimeUs wait_us = std::min(bound_us, BegunUs(estimate));
+  return by_deadline ? wait_us : std::min(wait_us, SloStartUs(estimate));
+}
+
+WaitLimits LimitsOf(const EngineConfig& config, const SchedulerConfig& scheduler_config,
+                    const Request& request) {
+  WaitLimits limits = {.execution_class = ClassOf(scheduler_config, request),
+                       .size = SizeOf(scheduler_config, request),
+                       .prompt_len = std::ssize(request.prompt),
+                       .by_deadline = OrdersByDeadline(scheduler_config.policies.order)};
+  const TimeUs bound_us = MaxWaitUs(request, config.max_wait_us);
+  if (bound_us > 0) {
+    limits.bound_us = bound_us;
+    limits.end_us = 2 * bound_us;
+    // Half of the bound belongs to the run of a client that names its timeout. The end of others
+    // is not known: a long run takes from the margin of the estimate alone.
+    limits.least_start_us = request.timeout_us ? bound_us / 2 : bound_us + bound_us / 4;
+  }
+  if (config.refuses_late) limits.slo_ttft_us = request.slo_ttft_us;
+  return limits;
+}
+
+ClassTokens TokensOf(const SchedulerConfig& config, std::span<const Request> requests) {
+  ClassTokens tokens;
+  for (const Request& request : requests) {
+    const ExecutionClass of_class = ClassOf(config, request);
+    tokens.Of(of_class) += std::ssize(request.prompt);
+    if (of_class == ExecutionClass::kDecode) tokens.budget += BudgetOf(config, request);
+  }
+  return tokens;
+}
+
+}  // namespace skein
