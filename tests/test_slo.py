@@ -1,5 +1,8 @@
 """Which servers time a few steps at their start: those whose choices depend on what steps take."""
+import concurrent.futures
 import json
+import time
+import urllib.error
 import urllib.request
 
 import pytest
@@ -36,3 +39,25 @@ def test_what_depends_on_the_time_of_steps_is_profiled(choice):
 @pytest.mark.parametrize("choice", OTHERS, ids=" ".join)
 def test_what_does_not_starts_without_a_profile(choice):
     assert num_predicted(*choice) == 0
+
+
+@pytest.mark.parametrize("refuses", [False, True], ids=["served late", "refused"])
+def test_a_request_that_misses_its_deadline(refuses):
+    """The only decode slot is taken for longer than the deadline of the second request."""
+    with SkeinServer(MODEL, "--max-num-seqs", "1", *["--refuse-late"][:refuses]) as server:
+        def complete(num_tokens, **more):
+            body = {"model": "default", "prompt": [100] * 20, "max_tokens": num_tokens, "ignore_eos": True, **more}
+            request = urllib.request.Request(server.url + "/v1/completions", json.dumps(body).encode())
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return answer.status
+            except urllib.error.HTTPError as error:
+                return error.code
+
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            first = threads.submit(complete, 400)
+            while server.metric("vllm:num_requests_running") == 0 and not first.done():
+                time.sleep(0.005)
+            second = threads.submit(complete, 4, slo_ttft_ms=1)
+            assert first.result() == 200
+            assert second.result() == (429 if refuses else 200)
