@@ -29,6 +29,7 @@ SEED = 4711
 PROMPTS = [(1, None), (7, 3), (33, None), (64, 40), (100, 1)]
 # Within the windows of local layers, beyond them, and over three steps of every kernel.
 MODERN_PROMPTS = [(length, None) for length in (1, 7, 40, 100, 530)]
+DEBERTA_PROMPTS = [(1, None), (7, 3), (40, None), (100, 40), (530, 200)]
 
 BERT = dict(type_vocab_size=2, hidden_act="gelu", layer_norm_eps=1e-12, pad_token_id=0,
             max_position_embeddings=112)
@@ -49,6 +50,14 @@ GTE = dict(type_vocab_size=1, hidden_act="gelu", layer_norm_eps=1e-12, pad_token
            rope_parameters={"rope_type": "default", "rope_theta": 20000.0})
 # The published GTE's own scaling by 2, of a theta of 10,000 and heads of 16: a larger theta, and all frequencies a little lower.
 NTK = {"rope_type": "linear", "rope_theta": 20000.0, "factor": 2 ** (2 / 16)}
+# As v3 has it: far distances share rows, which have the projections of q and k. Distances of a long prompt pass the largest one.
+DEBERTA = dict(vocab_size=64, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2, hidden_act="gelu",
+               layer_norm_eps=1e-7, pad_token_id=0, max_position_embeddings=640, type_vocab_size=0, position_biased_input=False,
+               relative_attention=True, position_buckets=32, max_relative_positions=512, share_att_key=True,
+               pos_att_type=["p2c", "c2p"], norm_rel_ebd="layer_norm", pooler_hidden_size=32, pooler_hidden_act="gelu")
+# The other spellings: every distance has a row of its own, and its own projections.
+DEBERTA_PLAIN = {**DEBERTA, "position_buckets": -1, "max_relative_positions": 40, "share_att_key": False, "norm_rel_ebd": "none",
+                 "type_vocab_size": 2, "position_biased_input": True, "pos_att_type": "c2p|p2c"}
 # As published files spell it.
 OLD_ROPES = dict(global_attn_every_n_layers=3, global_rope_theta=160000.0, local_rope_theta=10000.0)
 
@@ -91,6 +100,11 @@ MODELS = [
     ("gte-published", "GteModel", {**SHAPE, **GTE, "type_vocab_size": 0, "rope_parameters": NTK}),
     ("gte-reranker", "GteForSequenceClassification", {**SHAPE, **GTE, "num_labels": 1}),
     ("gte-reranker-published", "GteForSequenceClassification", {**SHAPE, **GTE, "num_labels": 1}),
+    ("deberta-v3", "DebertaV2Model", DEBERTA),
+    ("deberta-v3-classifier", "DebertaV2ForSequenceClassification",
+     {**DEBERTA, "hidden_size": 40, "pooler_hidden_size": 40, "num_attention_heads": 5, "num_labels": 3}),
+    ("deberta-v2-classifier", "DebertaV2ForSequenceClassification", {**DEBERTA_PLAIN, "num_labels": 2}),
+    ("deberta-v3-masked-lm", "DebertaV2ForMaskedLM", {**DEBERTA, "num_hidden_layers": 1}),
 ]
 
 
@@ -242,7 +256,8 @@ def make_model(folder, name, members, seed):
     if modern or rotates:
         give_double_ropes(model)
     prompts = []
-    for length, begin in MODERN_PROMPTS if modern else PROMPTS:
+    lengths = {"modernbert": MODERN_PROMPTS, "deberta-v2": DEBERTA_PROMPTS}.get(model.config.model_type, PROMPTS)
+    for length, begin in lengths:
         ids = torch.randint(3, 64, (length,), generator=generator).tolist()
         prompts.append(compute(model, ids, begin))
     golden = {"torch": torch.__version__, "transformers": transformers.__version__, "seed": seed,

@@ -106,6 +106,7 @@ struct Row {
   int32_t num_keys;
   KeyWindow window = {};
   std::vector<uint32_t> visible = {};  // AttentionRow::visible; empty: null
+  std::vector<float> terms = {};       // AttentionRow::terms; empty: null
 };
 
 class AttentionTest : public ::testing::TestWithParam<Isa> {
@@ -147,14 +148,15 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
     std::vector<AttentionRow> tile;
     std::vector<float> expected(rows.size() * d);
     for (size_t r = 0; r < rows.size(); ++r) {
-      const auto& [sequence, num_keys, window, bits] = rows[r];
+      const auto& [sequence, num_keys, window, bits, scores] = rows[r];
       const uint32_t* const visible = bits.empty() ? nullptr : bits.data();
+      const float* const terms = scores.empty() ? nullptr : scores.data();
       const std::vector<int32_t>& table = tables[sequence];
       tile.push_back({in_place ? out.At(r * d) : q.At(r * d), out.At(r * d), num_keys,
-                      static_cast<int32_t>(table.size()), table.data(), window, visible});
+                      static_cast<int32_t>(table.size()), table.data(), window, visible, terms});
       reference::Attention(NumericClassOf(GetParam(), layout.dtype),
                            {&q_values[r * d], sequence->k.data(), sequence->v.data(), num_keys, d,
-                            scale, layout.dtype, window, visible},
+                            scale, layout.dtype, window, visible, terms},
                            &expected[r * d]);
     }
     kernels_->Attention({.rows = tile,
@@ -322,6 +324,32 @@ TEST_P(AttentionTest, HiddenKeysEqualTheReference) {
         for (; key < end; ++key) see(key);
         key += random_.Integer(1, 1 << random_.Integer(0, 12));
       }
+    }
+    EXPECT_TRUE(Check(memory, rows, i % 3 == 0 ? 32.0f : 1.0f)) << "case " << i;
+  }
+}
+
+// Terms of the scores, with windows and hidden keys, of sequences that share blocks.
+TEST_P(AttentionTest, TermsEqualTheReference) {
+  for (int i = 0; i < 32; ++i) {
+    const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
+    const int32_t max_keys = random_.Integer(2, i % 8 < 4 ? 600 : 5000);
+    PagedMemory memory = Memory(dtype, i % 4 ? 8 : 40, 2 * max_keys + 100);
+    const Sequence s = memory.Make(max_keys);
+    const int32_t shared = random_.Integer(0, max_keys / kKvBlockTokens);
+    const Sequence other = memory.Make(shared * kKvBlockTokens + 70, s, shared);
+    std::vector<Row> rows(random_.Integer(1, i % 3 ? 16 : kMaxQueryRows));
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const bool second = i % 3 == 1 && r >= rows.size() / 2;
+      const int32_t most = second ? shared * kKvBlockTokens + 70 : max_keys;
+      const int32_t keys = i % 5 == 0 ? most : random_.Integer(1, most);
+      rows[r] = {second ? &other : &s, keys};
+      if (i % 4 == 1) rows[r].window.first = random_.Integer(0, keys - 1);
+      if (i % 4 == 3) {
+        rows[r].visible.assign((keys + 31) / 32, 0x9249'2493);
+        rows[r].visible.back() &= ~0u >> (31 - (keys - 1) % 32);
+      }
+      rows[r].terms = random_.Floats((keys + 31) / 32 * 32, DType::kF32, Range::kPlain);
     }
     EXPECT_TRUE(Check(memory, rows, i % 3 == 0 ? 32.0f : 1.0f)) << "case " << i;
   }

@@ -91,6 +91,9 @@ struct AttentionRow {
   // The bits of keys outside the window are 0, and the first key of the window is visible. Null: no
   // key is hidden.
   const uint32_t* visible = nullptr;  // [num_keys / 32, rounded up]
+  // A term of every key's score, added to q · K before the scale. It is finite for keys that are
+  // hidden or do not exist. Null: no terms. All rows of a call have terms, or none has.
+  const float* terms = nullptr;  // [num_keys, rounded up to whole blocks]
 };
 
 // The number of keys of one step of the attention walk.
@@ -189,7 +192,8 @@ class Kernels {
 
   virtual void Gemm(const GemmCall& call) const = 0;
 
-  // softmax(q · K^T * scale) · V by the attention walk (docs/numerics.md), which is the only one.
+  // softmax((q · K^T + terms) * scale) · V by the attention walk (docs/numerics.md), which is the
+  // only one.
   virtual void Attention(const AttentionCall& call) const = 0;
 
   // out[i] = x[i] * rsqrt(mean(x^2) + eps) * weight[i]; `out` has the type out_dtype and the

@@ -95,6 +95,17 @@ void KvLayout::StoreK(std::byte* base, int32_t slot, const void* k) const {
   StoreUnits(base, slot, k_bytes() / 2, static_cast<const std::byte*>(k), head_dim * SizeOf(dtype));
 }
 
+void KvLayout::LoadK(const std::byte* base, int32_t slot, void* k) const {
+  SKEIN_CHECK(slot >= 0 && slot < kKvBlockTokens);
+  SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);
+  auto* to = static_cast<std::byte*>(k);
+  const size_t bytes = head_dim * SizeOf(dtype);
+  base += slot / kLanes * (k_bytes() / 2) + slot % kLanes * kUnitBytes;
+  for (size_t i = 0; i < bytes; i += kUnitBytes, base += kLineBytes) {
+    std::memcpy(to + i, base, std::min(kUnitBytes, bytes - i));
+  }
+}
+
 // The stored elements lie between elements of other slots, to which other threads may be writing.
 // So no store is wider than one element.
 void KvLayout::StoreV(std::byte* base, int32_t slot, const void* v) const {

@@ -53,6 +53,8 @@ struct KvLayout {
   // the block and head at `base`. Threads may store to different slots of a block at the same time.
   void StoreK(std::byte* base, int32_t slot, const void* k) const;
   void StoreV(std::byte* base, int32_t slot, const void* v) const;
+  // The inverse of StoreK: k [head_dim] in dtype.
+  void LoadK(const std::byte* base, int32_t slot, void* k) const;
   // Copies slots [0, num_slots) of one (layer, block, head) from `from` to `to`. The other slots of
   // `to` stay as they are. `from` and `to` must not overlap.
   void CopySlots(const std::byte* from, std::byte* to, int32_t num_slots) const;

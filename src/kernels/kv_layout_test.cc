@@ -66,6 +66,11 @@ TEST(KvLayoutTest, StoresWhereTheHeaderSays) {
         }
       }
       EXPECT_EQ(index * SizeOf(dtype), layout.k_bytes());
+      for (int32_t slot = 0; slot < 32; ++slot) {
+        std::vector<std::byte> loaded(d * SizeOf(dtype));
+        layout.LoadK(memory.data(), slot, loaded.data());
+        EXPECT_EQ(std::memcmp(loaded.data(), k_typed.At(slot * d), loaded.size()), 0);
+      }
     }
   }
 }

@@ -84,12 +84,18 @@ bool SeesAny(const AttentionInput& in, int32_t begin, int32_t end) {
   return false;
 }
 
+// A key's score with its term, if there are terms.
+float WithTerm(const AttentionInput& in, int32_t key, float score) {
+  return in.terms == nullptr ? score : score + in.terms[key];
+}
+
 // Adds the visible keys among [begin, end), which are the keys of one step, to `state`.
 void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
   std::vector<float> p;
   float max = state.max;
   for (int32_t key = begin; key < end; ++key) {
-    const float score = DotFma(in.q, in.k + int64_t{key} * in.head_dim, in.head_dim) * in.scale;
+    const float dot = DotFma(in.q, in.k + int64_t{key} * in.head_dim, in.head_dim);
+    const float score = WithTerm(in, key, dot) * in.scale;
     p.push_back(Sees(in, key) ? score : -kInfinity);
     if (p.back() > max) max = p.back();
   }
@@ -144,7 +150,8 @@ void StepPower(const AttentionInput& in, int32_t begin, int32_t end, State& stat
   float max = state.max;
   for (int32_t j = hidden; j < n; ++j) {
     if (!Sees(in, step + j)) continue;
-    p[j] = product(0.0f, in.q, in.k + (step + int64_t{j}) * in.head_dim, in.head_dim);
+    const float dot = product(0.0f, in.q, in.k + (step + int64_t{j}) * in.head_dim, in.head_dim);
+    p[j] = WithTerm(in, step + j, dot);
     const float up = std::ceil(p[j] * scale);
     if (up > max) max = up;
   }

@@ -43,6 +43,7 @@ struct AttentionInput {
   DType dtype;
   KeyWindow window = {};              // of the keys; all keys exist
   const uint32_t* visible = nullptr;  // AttentionRow::visible
+  const float* terms = nullptr;       // AttentionRow::terms
 };
 void Attention(NumericClass numeric_class, const AttentionInput& input, float* out);
 

@@ -123,6 +123,19 @@ class AttentionWalk {
     for (int32_t i = 0; i < count * kKeysPerStep; i += 16) V::Set(0.0f).Store(p + i);
     TilesOfPanels<V, kBf16>(count, q_ + rows.begin * args_.head_dim_padded, args_.head_dim_padded,
                             groups, num_groups, args_.head_dim, p + (begin - step), kKeysPerStep);
+    if (args_.rows->terms != nullptr) AddTerms(rows, step, begin, num_groups);
+  }
+
+  // Adds the rows' terms to the scores of `num_groups` groups of 16 keys, the first of which begins
+  // at `begin`. A row has no terms beyond the block of its last key.
+  void AddTerms(const Rows& rows, int32_t step, int32_t begin, int num_groups) {
+    for (int32_t r = rows.begin; r < rows.end; ++r) {
+      const float* terms = args_.rows[r].terms + begin;
+      float* p = p_ + r * kKeysPerStep + (begin - step);
+      for (int32_t i = 0; i < num_groups * 16 && begin + i < args_.rows[r].num_keys; i += 16) {
+        (V::Load(p + i) + V::Load(terms + i)).Store(p + i);
+      }
+    }
   }
 
   // A bit for each of the 16 keys from `j` on, set if the row sees the key. `visible` is the result

@@ -195,6 +195,21 @@ class PowerWalk {
 
   float* Scores(int32_t block) { return scores_ + block * kBlockScores; }
 
+  // Adds the rows' terms, if there are any, to the scores of one block of the item. A row has no
+  // terms beyond the block of its last key.
+  void AddTerms(const Item& item, int32_t block) {
+    if (args_.rows->terms == nullptr) return;
+    const int32_t key = item.step + (item.first_block + block) * kKvBlockTokens;
+    float* scores = Scores(block);
+    for (int32_t r = 0; r < item.rows; ++r, scores += kKvBlockTokens) {
+      if (args_.rows[item.row + r].num_keys <= key) continue;
+      const float* terms = args_.rows[item.row + r].terms + key;
+      for (int32_t i = 0; i < kKvBlockTokens; i += 16) {
+        (Vec::Load(scores + i) + Vec::Load(terms + i)).Store(scores + i);
+      }
+    }
+  }
+
   // The keys of the step that the row sees, relative to the step's first key.
   KeyRange Visible(int32_t row, int32_t step) const {
     return VisibleInStep<Vec, kKeysPerAmxStep>(args_.rows[row], step);

@@ -92,6 +92,7 @@ class CpuKernels final : public Kernels {
       SKEIN_CHECK(row.window.first < row.window.end);
       const int32_t first = row.window.first;
       SKEIN_CHECK(row.visible == nullptr || (row.visible[first / 32] >> (first % 32) & 1) != 0);
+      SKEIN_CHECK((row.terms == nullptr) == (call.rows.front().terms == nullptr));
     }
     const AttentionArgs args = {
         .rows = call.rows.data(),

@@ -11,6 +11,7 @@
 #include "model/config/clef_config.h"
 #include "model/config/config_fields.h"
 #include "model/config/decoder_config.h"
+#include "model/config/encoders/deberta_config.h"
 #include "model/config/encoders/encoder_config.h"
 #include "model/config/encoders/modernbert_config.h"
 #include "model/config/encoders/rotating_bert_config.h"
@@ -69,6 +70,9 @@ constexpr ArchitectureName kArchitectures[] = {
     {"GteModel", "gte", Architecture::kGte, Head::kNone},
     {"NewForSequenceClassification", "new", Architecture::kGte, Head::kClassifier},
     {"GteForSequenceClassification", "gte", Architecture::kGte, Head::kClassifier},
+    {"DebertaV2Model", "deberta-v2", Architecture::kDebertaV2, Head::kNone},
+    {"DebertaV2ForSequenceClassification", "deberta-v2", Architecture::kDebertaV2,
+     Head::kClassifier},
     {"ModernBertModel", "modernbert", Architecture::kModernBert, Head::kNone},
     {"ModernBertForSequenceClassification", "modernbert", Architecture::kModernBert,
      Head::kClassifier},
@@ -77,6 +81,7 @@ constexpr ArchitectureName kArchitectures[] = {
     {"RobertaForMaskedLM", "roberta", Architecture::kRoberta, Head::kNone},
     {"XLMRobertaForMaskedLM", "xlm-roberta", Architecture::kXlmRoberta, Head::kNone},
     {"DistilBertForMaskedLM", "distilbert", Architecture::kDistilBert, Head::kNone},
+    {"DebertaV2ForMaskedLM", "deberta-v2", Architecture::kDebertaV2, Head::kNone},
     {"ModernBertForMaskedLM", "modernbert", Architecture::kModernBert, Head::kNone},
     // Only the text part is used; its members are in text_config.
     {"Gemma3ForConditionalGeneration", "gemma3", Architecture::kGemma3},
@@ -212,6 +217,9 @@ Result<ModelConfig> ReadConfig(const JsonObject& json, const std::string* base_t
       case Architecture::kNomicBert:
       case Architecture::kGte:
         SKEIN_RETURN_IF_ERROR(ReadRotatingBertConfig(json, &config));
+        break;
+      case Architecture::kDebertaV2:
+        SKEIN_RETURN_IF_ERROR(ReadDebertaConfig(json, &config));
         break;
       default:
         SKEIN_RETURN_IF_ERROR(ReadEncoderConfig(json, &config));

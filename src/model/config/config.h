@@ -33,6 +33,7 @@ enum class Architecture {
   kDistilBert,
   kNomicBert,
   kGte,
+  kDebertaV2,  // and v3
   kModernBert,
 };
 const char* NameOf(Architecture architecture);  // as config.json spells it: "LlamaForCausalLM"
@@ -77,6 +78,22 @@ struct LinearLayers {
   int32_t width() const { return conv_width() + v_width() + 2 * num_v_heads; }
 };
 
+// Disentangled attention (He et al. 2021, "DeBERTa", section 3.1). The score of a query and a key
+// also depends on their distance, query's position less key's. It has a term of the query with the
+// distance, and one of the key with it. A table has a row for each distance.
+struct RelativeAttention {
+  // Distances that are known apart: [-span, span). Farther ones are those at the ends. 0: scores do
+  // not depend on distances.
+  int32_t span = 0;
+  // If not 0, distances beyond half the span share rows: those up to this distance in steps that
+  // grow with it.
+  int32_t max_distance = 0;
+  bool normed = false;              // whether the table's rows are normed
+  bool shares_projections = false;  // whether they have the projections of keys and queries
+
+  int32_t num_rows() const { return 2 * span; }
+};
+
 // The fields of encoders. Their norms are LayerNorms. Every token attends to every other, unless
 // the layer is local.
 struct EncoderFields {
@@ -84,6 +101,8 @@ struct EncoderFields {
   // Fields of BERT's family:
   int32_t num_segments = 0;    // rows of the segment table; 0: there is none
   int32_t first_position = 0;  // row of the position table for token 0
+  bool has_positions = true;   // DeBERTa v3 has no position table; nor has an encoder that rotates
+  RelativeAttention relative;  // DeBERTa
   // Rope in place of learned positions, and a gate in the MLP (NomicBERT, GTE).
   bool rotates = false;
   // These two: the files have the names that transformers gives, not those of the published files.

@@ -14,10 +14,17 @@ std::byte* KvBlocks::Block(int32_t block, std::byte* own) const {
   return own + (block - layout.num_blocks) * layout.block_bytes();
 }
 
-std::byte* KvBlocks::StoreBlock(const RowSpan& span) const {
+int32_t KvBlocks::BlockOf(const RowSpan& span) const {
   const int32_t position = pass_.layout.Position(span.row, span.first);
-  const int32_t block = pass_.layout.Table(span.row)[position / kKvBlockTokens];
-  return Block(block, pass_.workspace.own_kv_out);
+  return pass_.layout.Table(span.row)[position / kKvBlockTokens];
+}
+
+std::byte* KvBlocks::StoreBlock(const RowSpan& span) const {
+  return Block(BlockOf(span), pass_.workspace.own_kv_out);
+}
+
+const std::byte* KvBlocks::LoadBlock(const RowSpan& span) const {
+  return Block(BlockOf(span), pass_.workspace.own_kv);
 }
 
 void KvBlocks::ZeroFresh(int32_t first_token, int32_t end_token) const {

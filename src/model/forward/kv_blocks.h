@@ -19,6 +19,8 @@ class KvBlocks {
   // The block, at its first KV head, to which the keys and values of a span of
   // BatchLayout::block_spans() go.
   std::byte* StoreBlock(const RowSpan& span) const;
+  // The same block, once the keys and values of all chunks are stored.
+  const std::byte* LoadBlock(const RowSpan& span) const;
   // Zeroes the blocks that begin among tokens [first_token, end_token). A reused block still has
   // keys and values of another sequence. Attention may load keys behind the last one, but never
   // uses them. A block in which every slot is stored needs no zeros.
@@ -27,6 +29,7 @@ class KvBlocks {
   void CopyFork(int32_t row) const;
 
  private:
+  int32_t BlockOf(const RowSpan& span) const;
   // `own`: the address of the pass's own blocks.
   std::byte* Block(int32_t block, std::byte* own) const;
 

@@ -37,6 +37,10 @@ PassState::PassState(const ForwardContext& forward_context, const ForwardLimits&
       layout(context, limits, batch),
       tiles(context, limits, batch, layout, 0),
       local_tiles(context, limits, batch, layout, config().local.window()),
+      relative_rows(
+          config().encoder.relative.span == 0
+              ? nullptr
+              : std::make_unique<RelativeRows>(config().encoder.relative, limits.max_tokens)),
       expert_routes(config(), limits.chunk()),
       expert_gate_up(config().num_experts),
       expert_down(config().num_experts) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "kernels/kernels.h"
 #include "model/forward/attention_tiles.h"
@@ -11,6 +12,7 @@
 #include "model/forward/grouped_cut.h"
 #include "model/forward/layout.h"
 #include "model/forward/product_cut.h"
+#include "model/forward/relative/relative_rows.h"
 #include "model/forward/workspace.h"
 
 namespace skein {
@@ -79,6 +81,11 @@ struct PassState {
   }
   // The distance between the pieces of a row of these matrices (kernels/row_tiles.h).
   int64_t piece_stride() const { return row_tiles ? kRowTileElements : kRowPiece; }
+  // The terms of a key in RelativeAttention, by the table's rows.
+  float* KeyTerms(int32_t head, int32_t token) const {
+    return workspace.up +
+           (int64_t{head} * limits.max_tokens + token) * config().encoder.relative.num_rows();
+  }
   // Output i of the present chunk.
   float* Output(int64_t i) { return workspace.logits + i * workspace.output_width; }
 
@@ -90,7 +97,8 @@ struct PassState {
   ForwardWorkspace workspace;
   ForwardBatch batch;
   BatchLayout layout;
-  AttentionTiles tiles, local_tiles;  // for global and for local layers
+  AttentionTiles tiles, local_tiles;                  // for global and for local layers
+  std::unique_ptr<const RelativeRows> relative_rows;  // null: no RelativeAttention
   // For a mixture of experts: the routes and products of the present layer and chunk.
   ExpertRoutes expert_routes;
   GroupedCut expert_gate_up, expert_down;

@@ -28,6 +28,8 @@
 #include "model/forward/outputs/labels_operator.h"
 #include "model/forward/outputs/output_norm_operator.h"
 #include "model/forward/pass_state.h"
+#include "model/forward/relative/distance_operator.h"
+#include "model/forward/relative/relative_attention_operator.h"
 
 namespace skein {
 namespace {
@@ -60,8 +62,13 @@ void AddAttention(PassState& pass, int32_t index, OperatorList& list) {
     list.Whole<CollectOperator>(pass, CollectOperator::What::kQkv);
   }
   list.Whole<ForkOperator>(pass, index);
+  if (pass.relative_rows != nullptr) list.Whole<DistanceOperator>(pass, index);
   if (index + 1 == pass.config().num_layers) list.Whole<GatherOperator>(pass);
-  list.Whole<AttentionOperator>(pass, index);
+  if (pass.relative_rows != nullptr) {
+    list.Whole<RelativeAttentionOperator>(pass, index);
+  } else {
+    list.Whole<AttentionOperator>(pass, index);
+  }
   if (!pass.config().decoder.attention_gate) return;
   // The normed rows are computed again, since those of other chunks have been overwritten.
   list.ByChunk<NormOperator>(pass, NormSpec{.name = "gate_norm",

@@ -1,5 +1,9 @@
 #include "model/weights/encoder_loader.h"
 
+#include <algorithm>
+#include <cmath>
+#include <span>
+
 namespace skein {
 
 Status EncoderLoader::WalkBert() {
@@ -15,6 +19,7 @@ Status EncoderLoader::WalkBert() {
     SKEIN_RETURN_IF_ERROR(loader_.FloatTable(names.segments, 0, config_.encoder.num_segments,
                                              config_.hidden_size, weights_.segments));
   }
+  if (!names.distances.empty()) SKEIN_RETURN_IF_ERROR(WalkDistances(names));
   std::string norm = names.norm;  // the norm of the layer's input
   for (int32_t i = 0; i < config_.num_layers; ++i) {
     LayerWeights& layer = weights_.layers[i];
@@ -22,6 +27,7 @@ Status EncoderLoader::WalkBert() {
     SKEIN_RETURN_IF_ERROR(Norm(norm, layer.attn_norm, layer.attn_norm_bias));
     SKEIN_RETURN_IF_ERROR(config_.encoder.rotates ? WalkRotatingLayer(layer_names, layer)
                                                   : WalkBertLayer(layer_names, layer));
+    if (!names.distances.empty()) SKEIN_RETURN_IF_ERROR(WalkDistanceLayer(layer_names, layer));
     norm = layer_names.mlp_norm;
   }
   SKEIN_RETURN_IF_ERROR(Norm(norm, weights_.final_norm, weights_.final_norm_bias));
@@ -45,6 +51,51 @@ Status EncoderLoader::WalkBertLayer(const EncoderLayerNames& names, LayerWeights
   SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.up, 0, mlp}}, config_.intermediate_padded(), hidden,
                                        layer.gate_up, layer.gate_up_bias));
   return loader_.Linear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias);
+}
+
+Status EncoderLoader::WalkDistances(const EncoderNames& names) {
+  const int32_t hidden = config_.hidden_size, rows = config_.encoder.relative.num_rows();
+  SKEIN_RETURN_IF_ERROR(loader_.FloatTable(names.distances, 0, rows, hidden, distances_));
+  if (!config_.encoder.relative.normed) return Status::Ok();
+  std::vector<float> gain, bias;
+  SKEIN_RETURN_IF_ERROR(Norm(names.distance_norm, gain, bias));
+  if (loader_.checking()) return Status::Ok();
+  for (int32_t row = 0; row < rows; ++row) {
+    const std::span<float> x = std::span(distances_).subspan(size_t(row) * hidden, hidden);
+    double sum = 0, squares = 0;
+    for (const float element : x) sum += element;
+    const double mean = sum / hidden;
+    for (const float element : x) squares += (element - mean) * (element - mean);
+    const double inverse = 1 / std::sqrt(squares / hidden + config_.encoder.layer_norm_eps);
+    for (int32_t i = 0; i < hidden; ++i) {
+      x[i] = static_cast<float>((x[i] - mean) * inverse * gain[i] + bias[i]);
+    }
+  }
+  return Status::Ok();
+}
+
+Status EncoderLoader::WalkDistanceLayer(const EncoderLayerNames& names, LayerWeights& layer) {
+  SKEIN_RETURN_IF_ERROR(ProjectDistances(names.distance_key, layer.distance_keys));
+  return ProjectDistances(names.distance_query, layer.distance_queries);
+}
+
+// The table does not change, so its rows are projected once.
+Status EncoderLoader::ProjectDistances(const std::string& name, PackedWeight& out) {
+  const int32_t hidden = config_.hidden_size, head_dim = config_.head_dim;
+  const int32_t rows = config_.encoder.relative.num_rows();
+  std::vector<float> projected;  // [rows, num_heads, head_dim]
+  SKEIN_RETURN_IF_ERROR(loader_.Product(distances_, name, hidden, hidden, projected));
+  if (loader_.checking()) return Status::Ok();
+  out = PackedWeight(config_.num_heads * rows, head_dim, loader_.dtype());
+  std::vector<float> head(size_t(rows) * head_dim);
+  for (int32_t h = 0; h < config_.num_heads; ++h) {
+    for (int32_t row = 0; row < rows; ++row) {
+      std::copy_n(&projected[size_t(row) * hidden + h * head_dim], head_dim,
+                  &head[size_t(row) * head_dim]);
+    }
+    out.PackRows(h * rows, rows, head.data(), DType::kF32);
+  }
+  return Status::Ok();
 }
 
 Status EncoderLoader::WalkRotatingLayer(const EncoderLayerNames& names, LayerWeights& layer) {

@@ -21,6 +21,9 @@ class EncoderLoader {
  private:
   Status WalkBert();
   Status WalkBertLayer(const EncoderLayerNames& names, LayerWeights& layer);
+  Status WalkDistances(const EncoderNames& names);
+  Status WalkDistanceLayer(const EncoderLayerNames& names, LayerWeights& layer);
+  Status ProjectDistances(const std::string& name, PackedWeight& out);
   Status WalkRotatingLayer(const EncoderLayerNames& names, LayerWeights& layer);
   Status WalkModernBert();
   Status WalkModernBertLayer(const ModernBertLayerNames& names, LayerWeights& layer);
@@ -29,6 +32,7 @@ class EncoderLoader {
   TensorLoader& loader_;
   const ModelConfig& config_;
   ModelWeights& weights_;
+  std::vector<float> distances_;  // [num_rows, hidden]: the table of RelativeAttention
 };
 
 }  // namespace skein

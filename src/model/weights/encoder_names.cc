@@ -13,6 +13,8 @@ std::string Prefix(const ModelConfig& config) {
       return "bert.";
     case Architecture::kDistilBert:
       return "distilbert.";
+    case Architecture::kDebertaV2:
+      return "deberta.";
     default:
       return "roberta.";
   }
@@ -60,17 +62,28 @@ EncoderNames NamesOfEncoder(const ModelConfig& config) {
       .words = embeddings + "word_embeddings",
       .norm = embeddings + "LayerNorm",
   };
-  if (!config.encoder.rotates) names.positions = embeddings + "position_embeddings";
+  if (!config.encoder.rotates && config.encoder.has_positions) {
+    names.positions = embeddings + "position_embeddings";
+  }
   if (config.architecture == Architecture::kNomicBert && !config.encoder.library_names) {
     names.norm = prefix + "emb_ln";
   }
   if (config.encoder.num_segments > 0) names.segments = embeddings + "token_type_embeddings";
+  if (config.encoder.relative.span > 0) {
+    names.distances = prefix + "encoder.rel_embeddings";
+    names.distance_norm = prefix + "encoder.LayerNorm";
+  }
   if (config.head != Head::kClassifier) return names;
   names.head_activation = Activation::kTanh;
   switch (config.architecture) {
     case Architecture::kBert:
     case Architecture::kGte:
       names.head_dense = prefix + "pooler.dense";
+      names.head_out = "classifier";
+      break;
+    case Architecture::kDebertaV2:
+      names.head_dense = "pooler.dense";
+      names.head_activation = config.encoder.head_activation;
       names.head_out = "classifier";
       break;
     case Architecture::kDistilBert:
@@ -95,14 +108,21 @@ EncoderLayerNames NamesOfEncoderLayer(const ModelConfig& config, int32_t layer) 
   }
   if (config.encoder.rotates) return NamesOfRotatingLayer(config, layer);
   const std::string at = Prefix(config) + "encoder.layer." + std::to_string(layer) + ".";
-  return {at + "attention.self.query",
-          at + "attention.self.key",
-          at + "attention.self.value",
-          at + "attention.output.dense",
-          at + "attention.output.LayerNorm",
-          at + "intermediate.dense",
-          at + "output.dense",
-          at + "output.LayerNorm"};
+  const bool relative = config.encoder.relative.span > 0;
+  const std::string suffix = relative ? "_proj" : "";
+  EncoderLayerNames names = {at + "attention.self.query" + suffix,
+                             at + "attention.self.key" + suffix,
+                             at + "attention.self.value" + suffix,
+                             at + "attention.output.dense",
+                             at + "attention.output.LayerNorm",
+                             at + "intermediate.dense",
+                             at + "output.dense",
+                             at + "output.LayerNorm"};
+  if (!relative) return names;
+  const bool shares = config.encoder.relative.shares_projections;
+  names.distance_key = shares ? names.key : at + "attention.self.pos_key_proj";
+  names.distance_query = shares ? names.query : at + "attention.self.pos_query_proj";
+  return names;
 }
 
 ModernBertNames NamesOfModernBert(const ModelConfig& config) {
@@ -140,7 +160,8 @@ bool IsUnusedByEncoder(const ModelConfig& config, const std::string& name) {
   for (const std::string_view unused :
        {std::string_view(pooler), std::string_view("pooler."), std::string_view("cls."),
         std::string_view("lm_head."), std::string_view("vocab_"), std::string_view("head."),
-        std::string_view("decoder.")}) {
+        std::string_view("decoder."), std::string_view("lm_predictions."),
+        std::string_view("mask_predictions.")}) {
     if (name.starts_with(unused)) return true;
   }
   return false;

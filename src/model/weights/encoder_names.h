@@ -12,6 +12,7 @@ struct EncoderNames {
   std::string words, norm;
   std::string positions;                           // empty: rope
   std::string segments;                            // empty: no segments
+  std::string distances, distance_norm;            // of RelativeAttention; empty: none
   std::string head_dense, head_out;                // empty: no classifier
   Activation head_activation = Activation::kNone;  // between the two layers of the head
 };
@@ -21,6 +22,8 @@ struct EncoderLayerNames {
   std::string query, key, value, attn_out, attn_norm, up, down, mlp_norm;
   // An encoder with rope has a gate. These stand in place of q, k and v, and of up and gate.
   std::string gate, qkv, up_gate;
+  // The projections of the table of distances, to keys and to queries; empty: no such table.
+  std::string distance_key, distance_query;
 };
 EncoderLayerNames NamesOfEncoderLayer(const ModelConfig& config, int32_t layer);
 

@@ -65,6 +65,8 @@ Json ScaledDown(Json config) {
     SetIfThere(config, key, kContext);
   }
   SetIfThere(config, "original_max_position_embeddings", kContext / 2);
+  SetIfThere(config, "position_buckets", 32);
+  SetIfThere(config, "pooler_hidden_size", kHeads * kHeadDim);
   SetIfThere(config, "linear_num_key_heads", 2);
   SetIfThere(config, "linear_num_value_heads", 4);
   SetIfThere(config, "linear_key_head_dim", kHeadDim);

@@ -91,6 +91,10 @@ class EncoderLister {
       Table(names.positions, int64_t{config_.max_position} + config_.encoder.first_position);
     }
     if (!names.segments.empty()) Table(names.segments, config_.encoder.num_segments);
+    if (!names.distances.empty()) {
+      Table(names.distances, config_.encoder.relative.num_rows());
+      if (config_.encoder.relative.normed) Norm(names.distance_norm);
+    }
     Norm(names.norm);
     for (int32_t i = 0; i < config_.num_layers; ++i) {
       const EncoderLayerNames layer = NamesOfEncoderLayer(config_, i);
@@ -100,6 +104,10 @@ class EncoderLister {
       }
       for (const std::string& name : {layer.query, layer.key, layer.value}) {
         Linear(name, hidden, hidden, TensorRole::kInput);
+      }
+      if (!names.distances.empty() && !config_.encoder.relative.shares_projections) {
+        Linear(layer.distance_key, hidden, hidden, TensorRole::kInput);
+        Linear(layer.distance_query, hidden, hidden, TensorRole::kInput);
       }
       Linear(layer.attn_out, hidden, hidden, TensorRole::kOutput);
       Norm(layer.attn_norm);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "base/ceil_div.h"
+#include "kernels/kernels.h"
 #include "model/weights/widen.h"
 
 namespace skein {
@@ -130,6 +132,33 @@ Status TensorLoader::Linear(const std::vector<TensorPart>& parts, int32_t n, int
                             PackedWeight& weight, std::vector<float>& bias, bool has_bias) {
   SKEIN_RETURN_IF_ERROR(PlainMatrix(parts, n, k, weight));
   return has_bias ? Bias(parts, n, bias) : Status::Ok();
+}
+
+Status TensorLoader::Product(std::span<const float> x, const std::string& name, int32_t n,
+                             int32_t k, std::vector<float>& out) {
+  constexpr int32_t kRowsPerTicket = 16;
+  PackedWeight weight;
+  std::vector<float> bias;
+  SKEIN_RETURN_IF_ERROR(MatrixAs(DType::kF32, {{name, 0, n}}, n, k, weight));
+  SKEIN_RETURN_IF_ERROR(Bias({{name, 0, n}}, n, bias));
+  if (checking_) return Status::Ok();
+  SKEIN_ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<Kernels> kernels, MakeKernels(isa));
+  const auto m = static_cast<int32_t>(x.size()) / k;
+  out.resize(size_t(m) * n);
+  const auto multiply = [&](int ticket, int) {
+    const int32_t row = ticket * kRowsPerTicket;
+    kernels->Gemm({.a = x.data() + size_t(row) * k,
+                   .lda = k,
+                   .m = std::min(kRowsPerTicket, m - row),
+                   .w = &weight,
+                   .n_end = n,
+                   .bias = bias.data(),
+                   .out = out.data() + size_t(row) * n,
+                   .ldo = n});
+  };
+  team_.Run(0, CeilDiv(m, kRowsPerTicket), multiply);
+  return Status::Ok();
 }
 
 Status TensorLoader::FloatTable(const std::string& name, int32_t begin, int32_t count,

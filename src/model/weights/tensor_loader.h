@@ -63,11 +63,19 @@ class TensorLoader {
   Status Bias(const std::vector<TensorPart>& parts, int32_t size, std::vector<float>& out);
   // Reads a matrix [n, k] of a layer, or the output matrix, in the type of matrices.
   Status Matrix(const std::vector<TensorPart>& parts, int32_t n, int32_t k, PackedWeight& out);
+  // The compute type.
+  DType dtype() const { return dtype_; }
+  // Whether tensors are only looked for, and nothing is filled.
+  bool checking() const { return checking_; }
   // Reads a matrix [n, k] in the compute type.
   Status PlainMatrix(const std::vector<TensorPart>& parts, int32_t n, int32_t k, PackedWeight& out);
   // Reads a matrix [n, k] in the compute type, and its biases if it has any.
   Status Linear(const std::vector<TensorPart>& parts, int32_t n, int32_t k, PackedWeight& weight,
                 std::vector<float>& bias, bool has_bias = true);
+  // Multiplies rows x [m, k] by the matrix [n, k] of that name, in f32, and adds its biases: out
+  // [m, n]. Fails as SelectIsa does, too.
+  Status Product(std::span<const float> x, const std::string& name, int32_t n, int32_t k,
+                 std::vector<float>& out);
   // Reads rows [begin, begin + count) of a table that has begin + count rows of `width` floats.
   Status FloatTable(const std::string& name, int32_t begin, int32_t count, int32_t width,
                     std::vector<float>& out);

@@ -122,6 +122,7 @@ size_t ModelWeights::bytes() const {
   for (const LayerWeights& layer : layers) {
     bytes += layer.qkv.bytes() + layer.o.bytes() + layer.gate_up.bytes() + layer.down.bytes();
     bytes += layer.router.bytes() + layer.attn_gate.bytes() + layer.linear.in.bytes();
+    bytes += layer.distance_keys.bytes() + layer.distance_queries.bytes();
     for (const ExpertWeights& expert : layer.experts) {
       bytes += expert.gate_up.bytes() + expert.down.bytes();
     }

@@ -46,9 +46,12 @@ struct LayerWeights {
   std::vector<float> qkv_bias;
   std::vector<float> q_norm;  // [head_dim], or [num_heads * head_dim]
   std::vector<float> k_norm;  // [head_dim], or [num_kv_heads * head_dim]
-  PackedWeight attn_gate;     // [num_heads * head_dim, hidden]; empty: no gate
-  LinearWeights linear;       // for a linear layer, which has no qkv
-  PackedWeight o;             // [hidden, num_heads * head_dim]; linear: [hidden, v_width]
+  // [num_heads * num_rows, head_dim]: the rows of RelativeAttention's table as keys and as queries;
+  // empty: no such table.
+  PackedWeight distance_keys, distance_queries;
+  PackedWeight attn_gate;  // [num_heads * head_dim, hidden]; empty: no gate
+  LinearWeights linear;    // for a linear layer, which has no qkv
+  PackedWeight o;          // [hidden, num_heads * head_dim]; linear: [hidden, v_width]
   std::vector<float> o_bias;
   std::vector<float> post_attn_norm;  // [hidden]: for o's product
   std::vector<float> mlp_norm;        // [hidden]

@@ -66,7 +66,8 @@ Status FindTensorPrefix(const std::string& model_dir, ModelConfig* config) {
   Result<ModelFiles> files = ModelFiles::Open(model_dir);
   if (files.status().code() == StatusCode::kNotFound) return Status::Ok();
   SKEIN_RETURN_IF_ERROR(files.status());
-  for (const char* prefix : {"", "model.", "bert.", "roberta.", "distilbert.", "new.", "gte."}) {
+  for (const char* prefix :
+       {"", "model.", "bert.", "roberta.", "distilbert.", "new.", "gte.", "deberta."}) {
     for (const char* words : {"embeddings.tok_embeddings", "embeddings.word_embeddings"}) {
       const std::string name = std::string(prefix).append(words).append(".weight");
       if (files->Has(name)) config->encoder.tensor_prefix = prefix;

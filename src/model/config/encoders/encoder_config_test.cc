@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 namespace skein {
 namespace {
@@ -78,6 +79,88 @@ TEST(EncoderConfigTest, RefusesByName) {
   EXPECT_THAT(error({{"model_type", R"("bert")"}}), HasSubstr("does not go with RobertaModel"));
   EXPECT_THAT(error({{"quantization_config", R"({"quant_method": "gptq", "bits": 4})"}}),
               HasSubstr("quantized weights are supported for decoders only"));
+}
+
+// As published for v3. A change to an empty value removes the member.
+std::string DebertaText(const Members& changes) {
+  Members members = {{"architectures", R"(["DebertaV2ForSequenceClassification"])"},
+                     {"model_type", R"("deberta-v2")"},
+                     {"torch_dtype", R"("float32")"},
+                     {"hidden_act", R"("gelu")"},
+                     {"hidden_size", "32"},
+                     {"intermediate_size", "56"},
+                     {"layer_norm_eps", "1e-7"},
+                     {"max_position_embeddings", "512"},
+                     {"max_relative_positions", "-1"},
+                     {"norm_rel_ebd", R"("layer_norm")"},
+                     {"num_attention_heads", "4"},
+                     {"num_hidden_layers", "2"},
+                     {"pos_att_type", R"("p2c|c2p")"},
+                     {"position_biased_input", "false"},
+                     {"position_buckets", "256"},
+                     {"relative_attention", "true"},
+                     {"share_att_key", "true"},
+                     {"type_vocab_size", "0"},
+                     {"vocab_size", "64"}};
+  for (const auto& [key, value] : changes) members[key] = value;
+  std::string text;
+  for (const auto& [key, value] : members) {
+    if (!value.empty()) text += (text.empty() ? "{\"" : ", \"") + key + "\": " + value;
+  }
+  return text + "}";
+}
+
+TEST(DebertaConfigTest, AsV3IsPublished) {
+  const ModelConfig config = ParseModelConfig(DebertaText({})).value();
+  EXPECT_TRUE(config.is_bert_family() && config.bidirectional && !config.has_rope());
+  EXPECT_EQ(config.ArchitectureName(), "DebertaV2ForSequenceClassification");
+  EXPECT_EQ(config.encoder.relative.span, 256);
+  EXPECT_EQ(config.encoder.relative.max_distance, 512);
+  EXPECT_TRUE(config.encoder.relative.normed && config.encoder.relative.shares_projections);
+  EXPECT_FALSE(config.encoder.has_positions);
+  EXPECT_EQ(config.encoder.num_segments, 0);
+  EXPECT_EQ(config.encoder.head_activation, Activation::kGelu);
+  EXPECT_EQ(config.num_classes, 2);
+}
+
+TEST(DebertaConfigTest, OtherSpellings) {
+  const ModelConfig config = ParseModelConfig(DebertaText({{"pos_att_type", R"(["c2p", "p2c"])"},
+                                                           {"position_buckets", "-1"},
+                                                           {"max_relative_positions", "40"},
+                                                           {"norm_rel_ebd", R"("none")"},
+                                                           {"share_att_key", ""},
+                                                           {"position_biased_input", ""},
+                                                           {"type_vocab_size", "2"}}))
+                                 .value();
+  EXPECT_EQ(config.encoder.relative.span, 40);
+  EXPECT_EQ(config.encoder.relative.max_distance, 0);
+  EXPECT_FALSE(config.encoder.relative.normed || config.encoder.relative.shares_projections);
+  EXPECT_TRUE(config.encoder.has_positions);
+  EXPECT_EQ(config.encoder.num_segments, 2);
+}
+
+TEST(DebertaConfigTest, RefusalsNameTheMember) {
+  const std::pair<Members, const char*> cases[] = {
+      {{{"relative_attention", "false"}}, "'relative_attention' is false"},
+      {{{"pos_att_type", R"("c2p")"}}, "'pos_att_type' must name c2p and p2c"},
+      {{{"pos_att_type", R"(["c2p", "p2c", "p2p"])"}}, "'pos_att_type' must name c2p and p2c"},
+      {{{"pos_att_type", ""}}, "'pos_att_type' must name c2p and p2c"},
+      {{{"position_buckets", "12"}}, "'position_buckets' makes 12 distances"},
+      {{{"position_buckets", "1024"}}, "'position_buckets' makes 1024 distances"},
+      {{{"max_relative_positions", "129"}}, "'max_relative_positions' is 129"},
+      {{{"norm_rel_ebd", R"("rms")"}}, "'norm_rel_ebd' is 'rms'"},
+      {{{"conv_kernel_size", "3"}}, "'conv_kernel_size' is 3"},
+      {{{"embedding_size", "16"}}, "'embedding_size' is 16"},
+      {{{"attention_head_size", "16"}}, "'attention_head_size' is 16"},
+      {{{"pooler_hidden_size", "64"}}, "'pooler_hidden_size' is 64"},
+      {{{"max_position_embeddings", "65536"}}, "'max_position_embeddings'"},
+      {{{"hidden_size", "30"}}, "'hidden_size' is 30"},
+  };
+  for (const auto& [changes, message] : cases) {
+    const Result<ModelConfig> config = ParseModelConfig(DebertaText(changes));
+    ASSERT_FALSE(config.ok()) << message;
+    EXPECT_THAT(config.status().message(), HasSubstr(message));
+  }
 }
 
 }  // namespace
