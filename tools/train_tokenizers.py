@@ -325,6 +325,18 @@ def xlm_roberta():
     return tokenizer, "<s>", "</s>"
 
 
+def deberta():
+    """As transformers converts the SentencePiece models of DeBERTa v2 and v3."""
+    tokenizer = unigram(650, normalizers.Sequence([normalizers.Strip(), charsmap(), normalizers.Replace(Regex(" {2,}"), " ")]),
+                        pre.Sequence([pre.Metaspace(prepend_scheme="always")]), ["[PAD]", "[CLS]", "[SEP]", "[UNK]"], "[UNK]")
+    tokenizer.add_special_tokens([AddedToken("[MASK]", normalized=False)])
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS]:0 $A:0 [SEP]:0", pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+        special_tokens=[(t, tokenizer.token_to_id(t)) for t in ("[CLS]", "[SEP]")])
+    return tokenizer, "[CLS]", "[SEP]"
+
+
 def t5():
     tokenizer = unigram(600, normalizers.Sequence([
         charsmap(), normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "\u2581")]),
@@ -378,7 +390,8 @@ TOKENIZERS = {
     "deepseek-v3-style": deepseek_v3, "deepseek-llm-style": deepseek_llm, "starcoder-style": starcoder,
     "o200k-style": o200k, "roberta-style": roberta, "bert-uncased-style": bert_uncased,
     "bert-cased-style": bert_cased, "wordpiece-parts": word_piece_signs, "wordlevel-parts": word_level,
-    "modernbert-style": modernbert, "mmbert-style": mmbert, "xlm-roberta-style": xlm_roberta, "t5-style": t5, "unigram-bytes": unigram_bytes, "bpe-words": bpe_words}
+    "modernbert-style": modernbert, "mmbert-style": mmbert, "xlm-roberta-style": xlm_roberta, "deberta-style": deberta,
+    "t5-style": t5, "unigram-bytes": unigram_bytes, "bpe-words": bpe_words}
 
 
 def main():

@@ -215,6 +215,7 @@ INSTANTIATE_TEST_SUITE_P(
         Suite{"tests/data/tokenizers/wordpiece-parts", "cases.jsonl"},
         Suite{"tests/data/tokenizers/wordlevel-parts", "cases.jsonl"},
         Suite{"tests/data/tokenizers/xlm-roberta-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/deberta-style", "cases.jsonl"},
         Suite{"tests/data/tokenizers/t5-style", "cases.jsonl"},
         Suite{"tests/data/tokenizers/unigram-bytes", "cases.jsonl"},
         Suite{"tests/data/tokenizers/bpe-words", "cases.jsonl"}));
