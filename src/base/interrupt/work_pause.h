@@ -13,6 +13,9 @@ class WorkPause {
   virtual bool GoOn() = 0;
 };
 
+// The pause that the thread asks; null: none. For the functions below.
+extern constinit thread_local WorkPause* current_pause;
+
 // While it lives, its thread's computations ask `pause`; of nested scopes the innermost counts.
 class PauseScope {
  public:
@@ -28,7 +31,7 @@ class PauseScope {
 };
 
 // Asks the thread's pause. True if there is none.
-bool MayGoOn();
+inline bool MayGoOn() { return current_pause == nullptr || current_pause->GoOn(); }
 
 // Counts the progress of one loop, so that it asks once for each slice. A loop shorter than a slice
 // never asks.
