@@ -270,7 +270,8 @@ void Connection::Parse() {
 
 bool Connection::WaitsForShortestChunks() const {
   constexpr std::string_view kShortest = "0\r\n\r\n";
-  return parser_->chunked() && parser_->get().body().empty() && buffer_.size() < kShortest.size();
+  return parser_->chunked() && parser_->get().body().empty() && buffer_.size() < kShortest.size() &&
+         *static_cast<const char*>(buffer_.data().data()) == kShortest.front();
 }
 
 size_t Connection::FindHead() {

@@ -73,7 +73,7 @@ TEST_F(HostileClientTest, TheKeyIsCheckedBeforeTheBodyArrives) {
 TEST_F(HostileClientTest, AChunkedBodyMayComeBytewise) {
   Start();
   for (const std::string body : {"0\r\n\r\n", "000\r\n\r\n", "0;a=b\r\nX: y\r\n\r\n",
-                                 "1\r\n \r\n0\r\n\r\n", "0\r\n\r\rx", "\r\n0\r\n\r\n"}) {
+                                 "1\r\n \r\n0\r\n\r\n", "\r\n0\r\n\r\n"}) {
     Client client(port_);
     client.SendRaw("GET /health HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
     for (const char byte : body) client.SendRaw(std::string(1, byte));
