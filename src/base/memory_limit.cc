@@ -52,10 +52,6 @@ std::optional<int64_t> ReadKey(const std::string& path, const std::string& key) 
   return std::nullopt;
 }
 
-int64_t ReadKib(const std::string& path, const std::string& key) {
-  return ReadKey(path, key).value_or(0) * 1024;
-}
-
 // Takes the limit of the group at `dir` into *found.
 void AddGroup(const GroupFiles& names, const std::string& dir, int64_t machine_bytes,
               std::optional<GroupMemory>* found) {
@@ -90,8 +86,12 @@ void AddGroups(const GroupFiles& names, const std::string& mount, std::string pa
 
 }  // namespace
 
+int64_t ReadMemoryLine(const std::string& path, const std::string& key) {
+  return ReadKey(path, key).value_or(0) * 1024;
+}
+
 std::optional<GroupMemory> ReadGroupMemory(const MemoryFiles& files) {
-  const int64_t machine_bytes = ReadKib(files.proc + "/meminfo", "MemTotal:");
+  const int64_t machine_bytes = ReadMemoryLine(files.proc + "/meminfo", "MemTotal:");
   std::optional<GroupMemory> found;
   std::ifstream groups(files.proc + "/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // "4:memory:/path", "0::/path"
@@ -112,8 +112,8 @@ std::optional<GroupMemory> ReadGroupMemory(const MemoryFiles& files) {
 
 OwnMemory ReadOwnMemory(const MemoryFiles& files) {
   const std::string status = files.proc + "/self/status";
-  return {.mapped_bytes = ReadKib(status, "VmData:"),
-          .resident_bytes = ReadKib(status, "RssAnon:"),
+  return {.mapped_bytes = ReadMemoryLine(status, "VmData:"),
+          .resident_bytes = ReadMemoryLine(status, "RssAnon:"),
           .num_threads = ReadKey(status, "Threads:").value_or(1)};
 }
 

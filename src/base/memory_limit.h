@@ -12,6 +12,9 @@ struct MemoryFiles {
   std::string cgroup = "/sys/fs/cgroup";
 };
 
+// The bytes behind `key` in a file of lines "key number kB", such as meminfo; 0: no such line.
+int64_t ReadMemoryLine(const std::string& path, const std::string& key);
+
 // The memory that control groups, of version 1 or 2, leave to this process. The groups around its
 // own count, too.
 struct GroupMemory {

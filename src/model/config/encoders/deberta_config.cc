@@ -16,15 +16,7 @@ constexpr int64_t kSpanMultiple = 8;  // twice the span is whole panels of a pro
 constexpr int64_t kMaxDebertaTokens = 32768;
 
 Status ReadDebertaShape(const JsonObject& json, ModelConfig* config) {
-  SKEIN_RETURN_IF_ERROR(RequireSize(json, "vocab_size", kMaxWidth, &config->vocab_size));
-  SKEIN_RETURN_IF_ERROR(RequireSize(json, "hidden_size", kMaxWidth, &config->hidden_size));
-  SKEIN_RETURN_IF_ERROR(
-      RequireSize(json, "intermediate_size", kMaxWidth, &config->intermediate_size));
-  SKEIN_RETURN_IF_ERROR(RequireSize(json, "num_hidden_layers", kMaxLayers, &config->num_layers));
-  SKEIN_RETURN_IF_ERROR(RequireSize(json, "num_attention_heads", kMaxHeads, &config->num_heads));
-  SKEIN_RETURN_IF_ERROR(
-      RequireSize(json, "max_position_embeddings", kMaxDebertaTokens, &config->max_position));
-  config->num_kv_heads = config->num_heads;
+  SKEIN_RETURN_IF_ERROR(ReadEncoderSizes(json, kMaxDebertaTokens, config));
   if (config->hidden_size % config->num_heads != 0) {
     return json.Error("hidden_size", "is " + std::to_string(config->hidden_size) +
                                          ", no multiple of the " +

@@ -79,6 +79,19 @@ Status FindTensorPrefix(const std::string& model_dir, ModelConfig* config) {
   return Status::Ok();
 }
 
+Status ReadEncoderSizes(const JsonObject& json, int64_t max_tokens, ModelConfig* config) {
+  SKEIN_RETURN_IF_ERROR(RequireSize(json, "vocab_size", kMaxWidth, &config->vocab_size));
+  SKEIN_RETURN_IF_ERROR(RequireSize(json, "hidden_size", kMaxWidth, &config->hidden_size));
+  SKEIN_RETURN_IF_ERROR(
+      RequireSize(json, "intermediate_size", kMaxWidth, &config->intermediate_size));
+  SKEIN_RETURN_IF_ERROR(RequireSize(json, "num_hidden_layers", kMaxLayers, &config->num_layers));
+  SKEIN_RETURN_IF_ERROR(RequireSize(json, "num_attention_heads", kMaxHeads, &config->num_heads));
+  SKEIN_RETURN_IF_ERROR(
+      RequireSize(json, "max_position_embeddings", max_tokens, &config->max_position));
+  config->num_kv_heads = config->num_heads;
+  return Status::Ok();
+}
+
 Status ReadActivation(const JsonObject& json, const char* key, Activation* out) {
   constexpr struct {
     const char* name;

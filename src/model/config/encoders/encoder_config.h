@@ -17,6 +17,9 @@ Status ReadEncoderConfig(const JsonObject& json, ModelConfig* config);
 // stays as the architecture has it. Sets library_names, too.
 Status FindTensorPrefix(const std::string& model_dir, ModelConfig* config);
 
+// Reads the sizes that ModernBERT and DeBERTa name alike; contexts have at most `max_tokens`.
+Status ReadEncoderSizes(const JsonObject& json, int64_t max_tokens, ModelConfig* config);
+
 // Reads the name of an activation.
 Status ReadActivation(const JsonObject& json, const char* key, Activation* out);
 

@@ -14,15 +14,7 @@ namespace skein {
 namespace {
 
 Status ReadShape(const JsonObject& json, ModelConfig* config) {
-  SKEIN_RETURN_IF_ERROR(RequireSize(json, "vocab_size", kMaxWidth, &config->vocab_size));
-  SKEIN_RETURN_IF_ERROR(RequireSize(json, "hidden_size", kMaxWidth, &config->hidden_size));
-  SKEIN_RETURN_IF_ERROR(
-      RequireSize(json, "intermediate_size", kMaxWidth, &config->intermediate_size));
-  SKEIN_RETURN_IF_ERROR(RequireSize(json, "num_hidden_layers", kMaxLayers, &config->num_layers));
-  SKEIN_RETURN_IF_ERROR(RequireSize(json, "num_attention_heads", kMaxHeads, &config->num_heads));
-  SKEIN_RETURN_IF_ERROR(
-      RequireSize(json, "max_position_embeddings", kMaxPosition, &config->max_position));
-  config->num_kv_heads = config->num_heads;
+  SKEIN_RETURN_IF_ERROR(ReadEncoderSizes(json, kMaxPosition, config));
   // The elements of a head are rotated in pairs, so their number must be even.
   if (config->hidden_size % (2 * int64_t{config->num_heads}) != 0) {
     return json.Error("hidden_size", "is " + std::to_string(config->hidden_size) +
