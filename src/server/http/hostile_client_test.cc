@@ -128,12 +128,13 @@ TEST_F(HostileClientTest, TheOldestIdleConnectionMakesWay) {
   ServerConfig config;
   config.max_connections = 2;
   Start(config);
-  Client silent(port_);
+  Client first(port_);
+  EXPECT_EQ(first.Get("/health").status, 200);  // only then is it surely idle before the second
   Client second(port_);
   EXPECT_EQ(second.Get("/health").status, 200);
   Client third(port_);
   EXPECT_EQ(third.Get("/health").status, 200);
-  EXPECT_TRUE(silent.AtEnd());
+  EXPECT_TRUE(first.AtEnd());
   EXPECT_EQ(second.Get("/health").status, 200);
 }
 
