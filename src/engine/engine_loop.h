@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
-#include "base/interrupt/alarm.h"
 #include "base/clock.h"
+#include "base/interrupt/alarm.h"
 #include "base/queue.h"
 #include "base/result.h"
 #include "engine/engine_core.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/memory_reserve.h"
 #include "base/interrupt/work_pause.h"
+#include "base/memory_reserve.h"
 #include "server/json/api_error.h"
 #include "server/routes.h"
 

@@ -31,10 +31,7 @@ TimeUs WaitLimits::BegunUs(const WaitEstimate& estimate) const {
 }
 
 TimeUs WaitLimits::StartUs(const WaitEstimate& estimate) const {
-  TimeUs start_us = kNever;
-  if (bound_us != kNever) {
-    start_us = BegunUs(estimate);
-  }
+  const TimeUs start_us = bound_us == kNever ? kNever : BegunUs(estimate);
   return std::min(start_us, SloStartUs(estimate));
 }
 
