@@ -11,6 +11,7 @@
 #include "apps/host/closest_name.h"
 #include "apps/host/help.h"
 #include "apps/host/options_page.h"
+#include "base/memory_limit.h"
 
 namespace skein {
 namespace {
@@ -84,6 +85,7 @@ std::string MisspelledCommand(const CLI::App& app, std::span<const std::string> 
 }
 
 int RunCommandLine(int argc, char** argv) {
+  ShareArenas();
   int exit_status = 0;
   const auto app = MakeCommandLine(&exit_status);
   try {

@@ -1,5 +1,6 @@
 #include "base/memory_limit.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -16,6 +17,9 @@ namespace {
 constexpr int64_t kKeptShare = 16;
 constexpr int64_t kKeptBytesMax = int64_t{32} << 20;
 constexpr int64_t kMappedShareMin = 4;  // at least a quarter of what is left may be mapped
+// The addresses of one arena, and the part of the limit that all of them may take.
+constexpr rlim_t kArenaBytes = rlim_t{64} << 20;
+constexpr rlim_t kArenaShare = 4;
 constexpr int64_t kUsualStackBytes = int64_t{8} << 20;
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
@@ -122,6 +126,13 @@ int64_t MappedMax(const OwnMemory& own, int64_t left_bytes, int64_t kept_bytes) 
   const int64_t stacks = own.num_threads * kUsualStackBytes;
   const int64_t untouched = std::max<int64_t>(own.mapped_bytes - own.resident_bytes - stacks, 0);
   return own.mapped_bytes + std::max(left - untouched, left / kMappedShareMin);
+}
+
+void ShareArenas() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  const rlim_t most = limit.rlim_cur / (kArenaShare * kArenaBytes);
+  mallopt(M_ARENA_MAX, static_cast<int>(std::clamp<rlim_t>(most, 1, 1024)));
 }
 
 MemoryCeiling::MemoryCeiling(int64_t own_limit_bytes, MemoryFiles files)

@@ -40,6 +40,12 @@ OwnMemory ReadOwnMemory(const MemoryFiles& files = {});
 // least a quarter stays free for more: some libraries map much and touch little.
 int64_t MappedMax(const OwnMemory& own, int64_t left_bytes, int64_t kept_bytes);
 
+// Has threads share the allocator's arenas where addresses are limited (RLIMIT_AS, `ulimit -v`).
+// The arena of a thread takes 64 MiB of addresses. A thread that finds no room for one maps and
+// unmaps pages at each allocation: a hundred times slower, and never refused. Call it before
+// threads start.
+void ShareArenas();
+
 // Keeps the process below the limit of its control groups, and below one of its own. Beyond such a
 // limit the system ends the process. This class has it refuse memory instead (RLIMIT_DATA): the
 // allocation throws std::bad_alloc, which ends one request alone. Not thread-safe.

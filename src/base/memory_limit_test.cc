@@ -1,16 +1,21 @@
 #include "base/memory_limit.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <new>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace skein {
 namespace {
@@ -147,6 +152,32 @@ int Take(int64_t mib) {
     }
   }
   return kNotRefused;
+}
+
+// The mappings that small allocations of a new thread take where addresses for an arena are
+// missing.
+int MappingsOfAThread(bool shared) {
+  constexpr int64_t kRoom = 48 * kMib;  // enough for the thread's stack
+  rlimit limit{};
+  getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = static_cast<rlim_t>(ReadMemoryLine("/proc/self/status", "VmSize:") + kRoom);
+  setrlimit(RLIMIT_AS, &limit);
+  if (shared) ShareArenas();
+  size_t mappings = 0;
+  std::thread([&mappings] {
+    std::vector<std::unique_ptr<std::string>> texts;
+    for (int i = 0; i < 100; ++i) texts.push_back(std::make_unique<std::string>(100, 'x'));
+    mappings = mallinfo2().hblks;
+  }).join();
+  return static_cast<int>(std::min<size_t>(mappings, 255));
+}
+
+TEST_F(MemoryLimitTest, AThreadWithoutRoomForAnArenaSharesOne) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's allocator has no arenas";
+#endif
+  EXPECT_GT(ExitStatusOf([] { return MappingsOfAThread(/*shared=*/false); }), 100);
+  EXPECT_LT(ExitStatusOf([] { return MappingsOfAThread(/*shared=*/true); }), 10);
 }
 
 TEST_F(MemoryLimitTest, TheCeilingRefusesMemory) {
