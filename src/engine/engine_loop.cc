@@ -431,7 +431,7 @@ void EngineLoop::SaveMemory() {
 void EngineLoop::NoteLimits(const Arrival& arrival) {
   waits_.limits.clear();
   for (const Request& request : arrival.requests) {
-    waits_.limits.push_back(LimitsOf(config_, scheduler_config_, request));
+    waits_.limits.push_back(queue_.rules().LimitsOf(request));
   }
   waits_.late.Note(arrival.first_id, arrival.arrival_us, waits_.limits);
 }

@@ -118,6 +118,11 @@ bool NeedsDecodeCosts(const SchedulerConfig& config, const PolicyLists& lists) {
   return MakePolicies(config, &cost, lists).decode_set->NeedsDecodeCosts();
 }
 
+bool OrdersByDeadline(const SchedulerConfig& config, const PolicyLists& lists) {
+  const CostModel cost(config.cost);
+  return MakePolicies(config, &cost, lists).order->ByDeadline();
+}
+
 bool NeedsCosts(const SchedulerConfig& config, const PolicyLists& lists) {
   const CostModel cost(config.cost);
   const PolicyObjects policies = MakePolicies(config, &cost, lists);

@@ -49,4 +49,7 @@ bool NeedsCosts(const SchedulerConfig& config, const PolicyLists& lists = BuiltI
 // decodes that share prefixes.
 bool NeedsDecodeCosts(const SchedulerConfig& config, const PolicyLists& lists = BuiltInPolicies());
 
+// Whether the order of this configuration ranks requests by deadline.
+bool OrdersByDeadline(const SchedulerConfig& config, const PolicyLists& lists = BuiltInPolicies());
+
 }  // namespace skein

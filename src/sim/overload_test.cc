@@ -196,7 +196,7 @@ class Server {
     for (const Request& request : requests) {
       client.num_tokens += std::ssize(request.prompt);
       if (request.generates()) client.num_tokens += kOutputTokens;
-      limits.push_back(LimitsOf(config_, scheduler_config_, request));
+      limits.push_back(bound.rules().LimitsOf(request));
       client_of_[next_id_++] = clients_.size();
     }
     client.num_requests = client.num_left = static_cast<int32_t>(requests.size());

@@ -33,9 +33,10 @@ class LateRequestsTest : public ::testing::Test {
   }
 
   void Arrive(RequestId id, std::vector<Request> requests) {
+    const WaitRules rules(config_, scheduler_);
     std::vector<WaitLimits> limits;
     for (const Request& request : requests) {
-      limits.push_back(LimitsOf(config_, scheduler_, request));
+      limits.push_back(rules.LimitsOf(request));
     }
     late_.Note(id, clock_.NowUs(), limits);
     const auto note = [this](const RequestOutput& output) {

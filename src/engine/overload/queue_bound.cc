@@ -27,7 +27,7 @@ Status QueueBound::Check(std::span<const Request> requests) const {
         .RetryAfter(SecondsUntil(wait_us / 2));
   }
   for (const Request& request : requests) {
-    const WaitLimits limits = LimitsOf(config_, scheduler_config_, request);
+    const WaitLimits limits = rules_.LimitsOf(request);
     if (!limits.bounded()) continue;
     const TimeUs max_us = limits.MaxWaitUs(estimate_);
     const TimeUs wait_us = estimate_.WaitOf(limits.execution_class, waiting);

@@ -26,7 +26,7 @@ class QueueBound {
  public:
   // The configurations outlive this object.
   QueueBound(const EngineConfig& config, const SchedulerConfig& scheduler_config)
-      : config_(config), scheduler_config_(scheduler_config) {}
+      : config_(config), rules_(config, scheduler_config) {}
 
   // Fails with kResourceExhausted, and says when to try again. All requests are accepted or none.
   Status Check(std::span<const Request> requests) const;
@@ -37,10 +37,12 @@ class QueueBound {
 
   // Accepted requests that have not reached the scheduler.
   int32_t num_arriving() const { return arriving_.num_requests; }
+  // They never change: any thread may use them without the mutex.
+  const WaitRules& rules() const { return rules_; }
 
  private:
   const EngineConfig& config_;
-  const SchedulerConfig& scheduler_config_;
+  const WaitRules rules_;
   QueuedWork arriving_;
   QueuedWork queued_;
   WaitEstimate estimate_;

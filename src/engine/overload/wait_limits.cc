@@ -11,11 +11,6 @@ namespace {
 // Runs differ, and become slower while others join.
 constexpr double kRunMargin = 1.25;
 
-bool OrdersByDeadline(Order order) {
-  return order == Order::kEdf || order == Order::kDeadlineEdf || order == Order::kSlackEdf ||
-         order == Order::kAuto;
-}
-
 }  // namespace
 
 // A deadline that could not be met even by an idle engine leaves half of it for the wait. The
@@ -41,13 +36,12 @@ TimeUs WaitLimits::MaxWaitUs(const WaitEstimate& estimate) const {
   return by_deadline ? wait_us : std::min(wait_us, SloStartUs(estimate));
 }
 
-WaitLimits LimitsOf(const EngineConfig& config, const SchedulerConfig& scheduler_config,
-                    const Request& request) {
-  WaitLimits limits = {.execution_class = ClassOf(scheduler_config, request),
-                       .size = SizeOf(scheduler_config, request),
+WaitLimits WaitRules::LimitsOf(const Request& request) const {
+  WaitLimits limits = {.execution_class = ClassOf(scheduler_config_, request),
+                       .size = SizeOf(scheduler_config_, request),
                        .prompt_len = std::ssize(request.prompt),
-                       .by_deadline = OrdersByDeadline(scheduler_config.policies.order)};
-  const TimeUs bound_us = MaxWaitUs(request, config.max_wait_us);
+                       .by_deadline = by_deadline_};
+  const TimeUs bound_us = MaxWaitUs(request, config_.max_wait_us);
   if (bound_us > 0) {
     limits.bound_us = bound_us;
     limits.end_us = 2 * bound_us;
@@ -55,7 +49,7 @@ WaitLimits LimitsOf(const EngineConfig& config, const SchedulerConfig& scheduler
     // is not known: a long run takes from the margin of the estimate alone.
     limits.least_start_us = request.timeout_us ? bound_us / 2 : bound_us + bound_us / 4;
   }
-  if (config.refuses_late) limits.slo_ttft_us = request.slo_ttft_us;
+  if (config_.refuses_late) limits.slo_ttft_us = request.slo_ttft_us;
   return limits;
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/overload/wait_estimate.h"
 #include "sched/config.h"
+#include "sched/policies.h"
 #include "skein/config.h"
 #include "skein/request.h"
 
@@ -47,8 +48,23 @@ struct WaitLimits {
   TimeUs SloStartUs(const WaitEstimate& estimate) const;
 };
 
-WaitLimits LimitsOf(const EngineConfig& config, const SchedulerConfig& scheduler_config,
-                    const Request& request);
+// Gives each request its limits. Thread-safe.
+class WaitRules {
+ public:
+  // The configurations outlive this object.
+  WaitRules(const EngineConfig& config, const SchedulerConfig& scheduler_config,
+            const PolicyLists& lists = BuiltInPolicies())
+      : config_(config),
+        scheduler_config_(scheduler_config),
+        by_deadline_(OrdersByDeadline(scheduler_config, lists)) {}
+
+  WaitLimits LimitsOf(const Request& request) const;
+
+ private:
+  const EngineConfig& config_;
+  const SchedulerConfig& scheduler_config_;
+  const bool by_deadline_;
+};
 
 // The prompts' tokens by the requests' classes.
 ClassTokens TokensOf(const SchedulerConfig& config, std::span<const Request> requests);
