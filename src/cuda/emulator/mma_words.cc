@@ -3,10 +3,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/fma_clones.h"
+
 namespace skein::cuda {
 
-[[gnu::target_clones("fma", "default")]] void AddBf16Products(const MmaLaneWords& words,
-                                                              float (&sums)[4]) {
+SKEIN_FMA_CLONES void AddBf16Products(const MmaLaneWords& words, float (&sums)[4]) {
   const auto as_float = [](uint32_t bits) {
     float value;
     std::memcpy(&value, &bits, 4);

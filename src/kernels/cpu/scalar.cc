@@ -7,9 +7,8 @@
 
 namespace skein {
 
-[[gnu::target_clones("fma", "default")]] void scalar::FmaLanes(const float* __restrict a,
-                                                               const float* __restrict b,
-                                                               float* __restrict c) {
+SKEIN_FMA_CLONES void scalar::FmaLanes(const float* __restrict a, const float* __restrict b,
+                                       float* __restrict c) {
   for (int i = 0; i < 16; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/dtype.h"
 #include "kernels/block_panel.h"
+#include "kernels/fma_clones.h"
 
 namespace skein::scalar {
 
@@ -183,7 +184,7 @@ inline Vec operator/(Vec a, const Vec& b) {
 // c[i] = a[i] * b[i] + c[i], rounded once, for 16 lanes. Portable code calls the C library for each
 // lane. On a processor with an FMA instruction, a version with this instruction runs, which makes
 // tests of this vector faster.
-[[gnu::target_clones("fma", "default")]] void FmaLanes(const float* a, const float* b, float* c);
+SKEIN_FMA_CLONES void FmaLanes(const float* a, const float* b, float* c);
 
 // a * b + c, rounded once.
 inline Vec Fma(const Vec& a, const Vec& b, Vec c) {

@@ -100,14 +100,16 @@ class BatchesTest : public ServerTest {
 };
 
 TEST_F(BatchesTest, AFormIsTakenApart) {
-  auto parts = ParseForm(kFormType, FormOf("a\r\nb"));
+  const std::string form = FormOf("a\r\nb");  // the parts lie in it
+  auto parts = ParseForm(kFormType, form);
   ASSERT_TRUE(parts.ok()) << parts.status().message();
   ASSERT_EQ(parts->size(), 2U);
   EXPECT_EQ((*parts)[0].name, "purpose");
   EXPECT_EQ((*parts)[0].content, "batch");
   EXPECT_EQ((*parts)[1].filename, "in \"1\"");
   EXPECT_EQ((*parts)[1].content, "a\r\nb");
-  auto empty = ParseForm("Multipart/Form-Data;boundary=b-7", "preamble\r\n" + FormOf(""));
+  const std::string empty_form = "preamble\r\n" + FormOf("");
+  auto empty = ParseForm("Multipart/Form-Data;boundary=b-7", empty_form);
   ASSERT_TRUE(empty.ok()) << empty.status().message();
   EXPECT_EQ((*empty)[1].content, "");
   for (const std::string& body : {std::string(), std::string("--b-7"), std::string("--b-7\r\n"),

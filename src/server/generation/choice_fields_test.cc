@@ -96,7 +96,8 @@ TEST_F(ChoiceTest, TheAnswerIsTheChoice) {
   const std::string fields = R"("guided_choice": ["yes", "yes, but", "no"], "n": 2)";
   const Answer answer = Complete(fields + R"(, "max_tokens": 8)");
   ASSERT_EQ(answer.status, 200) << answer.body;
-  for (const Json& choice : answer.json()["choices"]) {
+  const Json json = answer.json();
+  for (const Json& choice : json["choices"]) {
     EXPECT_EQ(choice["text"], "yes");
     EXPECT_EQ(choice["finish_reason"], "stop");
     EXPECT_TRUE(choice["stop_reason"].is_null());
