@@ -57,6 +57,11 @@ struct DecisionModelTraits {
   bool is_laya() const { return !sysone && !kev && !clef; }
 };
 
+// A SPLADE model: an embedding has an element for each id of the vocabulary, and most are 0.
+struct SparseTraits {
+  bool documents_only = false;  // queries get their weights from a table, which is not read here
+};
+
 // The abilities of a model, beside its size, according to its files. They decide which routes the
 // server offers; no computation needs them.
 struct ModelTraits {
@@ -72,6 +77,7 @@ struct ModelTraits {
   bool any_dimensions = false;
   std::map<std::string, std::string> prompts;  // name -> text put before an input
   std::string default_prompt;                  // the name of one of the prompts, or empty
+  std::optional<SparseTraits> sparse;          // embeddings are sparse
 
   // ClassifySpec.
   bool classifies = false;

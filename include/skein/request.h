@@ -189,6 +189,8 @@ struct ReadValues {
   // Logits in the order of the labels; an embedding; class outputs; or options, then actions.
   std::vector<float> values;
   float log_sum_exp = 0;  // if the LabelSpec asks for it: logprob = value - log_sum_exp
+  // Only of a sparse embedding: values[i] is the element for ids[i], ascending. All others are 0.
+  std::vector<TokenId> ids = {};
 };
 
 // One prompt token, and the likely tokens at its position.

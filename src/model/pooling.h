@@ -13,6 +13,8 @@ enum class Pooling : uint8_t {
   kLast,  // the last token's
   kMean,  // the mean of all states, added in the order of positions (docs/numerics.md)
   kCls,   // the first token's
+  // None: the head that predicts masked tokens makes a sparse vector of all states (SparseFields).
+  kSplade,
 };
 
 // Reads the pooling of a model directory in the layout of sentence-transformers

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/thread_team.h"
+#include "model/config/encoders/sparse_config.h"
 #include "model/forward/pass.h"
 #include "model/weights/model_weight_files.h"
 #include "runtime/cpu_executor.h"
@@ -280,6 +281,11 @@ int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Poo
     }
   }
   if (config.head == Head::kNone) pass.batch().embedded_rows.push_back(0);
+  if (config.head == Head::kMaskedLanguageModel) {
+    for (int32_t i = 0; i < tokens; ++i) {
+      pass.batch().sparse_tokens.push_back({i, i + 1 == tokens});
+    }
+  }
   pass.Begin();
   while (pass.Run(nullptr) != ForwardStatus::kDone) {
   }
@@ -369,13 +375,15 @@ OutputSpec OutputOf(Head head) {
     case Head::kDecision:
       return DecideSpec{.markers = {0}};
     case Head::kNone:
+    case Head::kMaskedLanguageModel:
       break;
   }
   return EmbedSpec{};
 }
 
 Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& options) {
-  SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.model_dir));
+  SKEIN_ASSIGN_OR_RETURN(ModelConfig config, LoadModelConfig(options.model_dir));
+  SKEIN_RETURN_IF_ERROR(AdaptHead(options.pooling, &config));
   SKEIN_RETURN_IF_ERROR(CheckOptions(options, config));
   const DType dtype = ChooseComputeType(options.dtype, config.file_dtype);
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, OpenModelFiles(options.model_dir));

@@ -37,7 +37,7 @@ void StepOutputs::Begin(const StepPlan& plan) {
   jobs_.clear();
   for (std::vector<int32_t>* reads :
        {&label_reads_, &embedding_reads_, &class_reads_, &marker_reads_, &action_reads_,
-        &question_reads_, &state_reads_}) {
+        &question_reads_, &state_reads_, &sparse_reads_}) {
     reads->clear();
   }
   RowCounts totals;
@@ -49,6 +49,7 @@ void StepOutputs::Begin(const StepPlan& plan) {
   results_.draws.resize(totals.draws);
   results_.reads.resize(totals.reads);
   results_.prompt_logprobs.resize(totals.logprobs);
+  for (ReadResult& read : results_.reads) read.values.ids.clear();
 }
 
 int32_t StepOutputs::AddLogits(int32_t token, const PlanRow* seen, ForwardBatch* batch) {
@@ -111,6 +112,11 @@ void StepOutputs::AddRead(const PlanRow& row, int32_t row_index, ForwardBatch* b
         batch->state_tokens.push_back(token);
         state_reads_.push_back(read);
       }
+    } else if (weights_->config.head == Head::kMaskedLanguageModel) {
+      for (int32_t token = first_token; token <= last_token; ++token) {
+        batch->sparse_tokens.push_back({token, token == last_token});
+        sparse_reads_.push_back(read);
+      }
     } else {
       batch->embedded_rows.push_back(row_index);
       embedding_reads_.push_back(read);
@@ -169,6 +175,15 @@ void StepOutputs::RunJob(int job, const float* logits, int thread) {
   }
 }
 
+void StepOutputs::TakeSparse(std::span<const float> vector, ReadValues* values) {
+  values->values.clear();
+  for (size_t id = 0; id < vector.size(); ++id) {
+    if (vector[id] == 0) continue;
+    values->values.push_back(vector[id]);
+    values->ids.push_back(static_cast<TokenId>(id));
+  }
+}
+
 void StepOutputs::Take(OutputKind kind, int32_t index, const ForwardBatch& batch, float* output) {
   ReadResult* result = nullptr;
   if (kind == OutputKind::kMarkers) {
@@ -195,6 +210,10 @@ void StepOutputs::Take(OutputKind kind, int32_t index, const ForwardBatch& batch
     const bool ends =
         index + 1 == std::ssize(state_reads_) || state_reads_[index + 1] != state_reads_[index];
     if (!ends) return;
+  } else if (kind == OutputKind::kSparse) {
+    if (!batch.sparse_tokens[index].ends_row) return;
+    result = &results_.reads[sparse_reads_[index]];
+    TakeSparse(std::span<const float>(output, weights_->config.vocab_size), &result->values);
   } else {
     const bool embeds = kind == OutputKind::kEmbedding;
     result = &results_.reads[(embeds ? embedding_reads_ : class_reads_)[index]];

@@ -93,6 +93,8 @@ class StepOutputs {
     int32_t logprobs = 0;
   };
 
+  // Keeps the elements that are not 0.
+  static void TakeSparse(std::span<const float> vector, ReadValues* values);
   void AddRead(const PlanRow& row, int32_t row_index, ForwardBatch* batch);
   int32_t AddLogits(int32_t token, const PlanRow* seen, ForwardBatch* batch);
 
@@ -107,7 +109,7 @@ class StepOutputs {
   int end_job_ = 0;
   // For each output of the pass, the index of its read, kind by kind.
   std::vector<int32_t> label_reads_, embedding_reads_, class_reads_, marker_reads_, action_reads_,
-      question_reads_, state_reads_;
+      question_reads_, state_reads_, sparse_reads_;
   bool done_ = false;
   StepResults results_;
 };

@@ -10,8 +10,11 @@
 namespace skein {
 
 template <>
-inline constexpr auto kChoiceNames<Pooling> = std::to_array<ChoiceName<Pooling>>(
-    {{"last", Pooling::kLast}, {"mean", Pooling::kMean}, {"cls", Pooling::kCls}});
+inline constexpr auto kChoiceNames<Pooling> =
+    std::to_array<ChoiceName<Pooling>>({{"last", Pooling::kLast},
+                                        {"mean", Pooling::kMean},
+                                        {"cls", Pooling::kCls},
+                                        {"splade", Pooling::kSplade}});
 
 namespace {
 
@@ -64,7 +67,7 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
   AddChoice(app, "--pooling", &o->pooling,
             "Which hidden states become an embedding: last, mean or cls, instead of what the "
             "model's files say; with it language models without such files embed, too, and rerank "
-            "by that");
+            "by that. splade: sparse vectors by the head that predicts masked tokens");
 }
 
 // Adds the options for memory besides the weights, and for the way in which prompts use it.

@@ -8,6 +8,7 @@
 
 #include "apps/host/decision_model_traits.h"
 #include "apps/read_json.h"
+#include "model/config/encoders/sparse_config.h"
 
 namespace skein {
 namespace {
@@ -88,10 +89,15 @@ Status ReadDense(const std::string& model_dir, const std::string& path, const Js
   return Status::Ok();
 }
 
+// Whether a module belongs to SPLADE models, whose pooling LoadModelConfig reads.
+bool IsOfSparse(const std::string& kind) {
+  return kind == "MLMTransformer" || kind == "SpladePooling" || kind == "Router";
+}
+
 // Reads modules.json: the steps that turn hidden states into an embedding. LoadPooling reads the
 // pooling itself.
 Status ReadModules(const std::string& model_dir, const std::string& path, const Json& modules,
-                   ModelUse* use) {
+                   bool is_sparse, ModelUse* use) {
   if (!modules.is_array()) return InvalidFile(path, "is not a list of modules");
   bool& normalizes = use->traits.normalizes;
   normalizes = false;
@@ -105,7 +111,7 @@ Status ReadModules(const std::string& model_dir, const std::string& path, const 
       normalizes = true;
     } else if (kind == "Dense" && !normalizes) {
       SKEIN_RETURN_IF_ERROR(ReadDense(model_dir, path, module, use));
-    } else if (kind != "Transformer" && kind != "Pooling") {
+    } else if (kind != "Transformer" && kind != "Pooling" && !(is_sparse && IsOfSparse(kind))) {
       return Status(StatusCode::kUnsupported,
                     path + ": the module '" + type +
                         "' is not supported here; supported are Transformer, Pooling, Dense and "
@@ -130,6 +136,15 @@ Status ReadPrompts(const std::string& path, const Json& json, ModelTraits* trait
         path, "'default_prompt_name' is " + standard->dump() + ", which is none of the prompts");
   }
   traits->default_prompt = standard->get<std::string>();
+  return Status::Ok();
+}
+
+// Sets the traits of a SPLADE model.
+Status UseSparse(ModelConfig config, ModelTraits* traits) {
+  SKEIN_RETURN_IF_ERROR(AdaptHead(Pooling::kSplade, &config));
+  traits->sparse.emplace().documents_only = config.encoder.sparse.documents_only;
+  traits->embedding_size = config.vocab_size;
+  traits->normalizes = false;
   return Status::Ok();
 }
 
@@ -200,18 +215,24 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   }
   const std::string modules_path = model_dir + "/modules.json";
   const bool has_modules = std::filesystem::exists(modules_path);
-  traits.embeds = config.head == Head::kNone || has_modules || pooling.has_value();
+  traits.embeds = config.head == Head::kNone || config.head == Head::kMaskedLanguageModel ||
+                  has_modules || pooling.has_value();
   if (!traits.embeds) return use;
   traits.embedding_size = config.hidden_size;
+  if (!pooling && config.head == Head::kMaskedLanguageModel) pooling = Pooling::kSplade;
   // Unless their files name a pooling, bidirectional models are pooled as in sentence-transformers.
   if (!pooling) {
     SKEIN_ASSIGN_OR_RETURN(pooling, LoadPooling(model_dir));
   }
   use.pooling = pooling.value_or(config.bidirectional ? Pooling::kMean : Pooling::kLast);
+  if (use.pooling == Pooling::kSplade) {
+    SKEIN_RETURN_IF_ERROR(UseSparse(config, &traits));
+  }
   traits.any_dimensions = qwen3 && ContainsIgnoringCase(name, "qwen3-embedding");
   if (has_modules) {
     SKEIN_ASSIGN_OR_RETURN(const Json modules, ReadJson(modules_path));
-    SKEIN_RETURN_IF_ERROR(ReadModules(model_dir, modules_path, modules, &use));
+    const bool is_sparse = config.head == Head::kMaskedLanguageModel;
+    SKEIN_RETURN_IF_ERROR(ReadModules(model_dir, modules_path, modules, is_sparse, &use));
   }
   SKEIN_RETURN_IF_ERROR(ReadMatryoshka(config_path, config_json, &traits));
   const std::string prompts_path = model_dir + "/config_sentence_transformers.json";

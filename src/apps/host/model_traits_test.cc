@@ -155,6 +155,38 @@ TEST_F(ModelTraitsTest, PoolingByOption) {
   EXPECT_EQ(load(Pooling::kLast).status().param(), "pooling");
 }
 
+TEST_F(ModelTraitsTest, Splade) {
+  Write("config.json", "{}");
+  Write("modules.json", R"([{"type": "sentence_transformers.sparse_encoder.models.MLMTransformer"},
+      {"type": "sentence_transformers.sparse_encoder.models.SpladePooling", "path": "1_Splade"}])");
+  config_.vocab_size = 30522;
+  EXPECT_THAT(Load().status().message(), HasSubstr("MLMTransformer' is not supported"));
+  config_.encoder.predicts_masked = true;
+  const auto load = [&](Pooling pooling) {
+    return LoadModelTraits(dir_.string(), "some-model", config_, pooling);
+  };
+  config_.head = Head::kMaskedLanguageModel;
+  const ModelUse use = Load().value();
+  EXPECT_EQ(use.pooling, Pooling::kSplade);
+  EXPECT_TRUE(use.traits.embeds);
+  EXPECT_FALSE(use.traits.normalizes);
+  ASSERT_TRUE(use.traits.sparse);
+  EXPECT_FALSE(use.traits.sparse->documents_only);
+  EXPECT_EQ(use.traits.embedding_size, 30522);
+  config_.encoder.sparse.documents_only = true;
+  EXPECT_TRUE(Load()->traits.sparse->documents_only);
+  EXPECT_FALSE(load(Pooling::kMean)->traits.sparse);
+  EXPECT_EQ(load(Pooling::kMean)->traits.embedding_size, 384);
+  // By the option alone.
+  fs::remove(dir_ / "modules.json");
+  config_.head = Head::kNone;
+  EXPECT_FALSE(Load()->traits.sparse);
+  EXPECT_TRUE(load(Pooling::kSplade)->traits.sparse);
+  EXPECT_FALSE(load(Pooling::kSplade)->traits.normalizes);
+  config_.encoder.predicts_masked = false;
+  EXPECT_THAT(load(Pooling::kSplade).status().message(), HasSubstr("the model is a BertModel"));
+}
+
 TEST_F(ModelTraitsTest, RerankTemplate) {
   config_.architecture = Architecture::kQwen2;
   config_.head = Head::kLanguageModel;

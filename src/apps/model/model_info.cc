@@ -70,7 +70,7 @@ std::string Answers(const ModelTraits& traits) {
   if (traits.generates) add("tokens");
   if (traits.qwen3_reranker) add("relevance of documents");
   if (traits.embeds) {
-    add(fmt::format("embeddings of {}{}", traits.embedding_size,
+    add(fmt::format("{}embeddings of {}{}", traits.sparse ? "sparse " : "", traits.embedding_size,
                     traits.normalizes ? ", normalized" : ""));
   }
   if (traits.classifies) {

@@ -15,6 +15,7 @@
 #include "model/config/encoders/encoder_config.h"
 #include "model/config/encoders/modernbert_config.h"
 #include "model/config/encoders/rotating_bert_config.h"
+#include "model/config/encoders/sparse_config.h"
 #include "model/config/kev_config.h"
 #include "model/config/laya_config.h"
 #include "model/config/sysone_config.h"
@@ -76,13 +77,15 @@ constexpr ArchitectureName kArchitectures[] = {
     {"ModernBertModel", "modernbert", Architecture::kModernBert, Head::kNone},
     {"ModernBertForSequenceClassification", "modernbert", Architecture::kModernBert,
      Head::kClassifier},
-    // Only the encoder is used, without the head that predicts masked tokens.
-    {"BertForMaskedLM", "bert", Architecture::kBert, Head::kNone},
-    {"RobertaForMaskedLM", "roberta", Architecture::kRoberta, Head::kNone},
-    {"XLMRobertaForMaskedLM", "xlm-roberta", Architecture::kXlmRoberta, Head::kNone},
-    {"DistilBertForMaskedLM", "distilbert", Architecture::kDistilBert, Head::kNone},
-    {"DebertaV2ForMaskedLM", "deberta-v2", Architecture::kDebertaV2, Head::kNone},
-    {"ModernBertForMaskedLM", "modernbert", Architecture::kModernBert, Head::kNone},
+    // The head that predicts masked tokens is used for sparse vectors alone.
+    {"BertForMaskedLM", "bert", Architecture::kBert, Head::kMaskedLanguageModel},
+    {"RobertaForMaskedLM", "roberta", Architecture::kRoberta, Head::kMaskedLanguageModel},
+    {"XLMRobertaForMaskedLM", "xlm-roberta", Architecture::kXlmRoberta, Head::kMaskedLanguageModel},
+    {"DistilBertForMaskedLM", "distilbert", Architecture::kDistilBert, Head::kMaskedLanguageModel},
+    {"DebertaV2ForMaskedLM", "deberta-v2", Architecture::kDebertaV2, Head::kMaskedLanguageModel},
+    {"ModernBertForMaskedLM", "modernbert", Architecture::kModernBert, Head::kMaskedLanguageModel},
+    {"NewForMaskedLM", "new", Architecture::kGte, Head::kMaskedLanguageModel},
+    {"GteForMaskedLM", "gte", Architecture::kGte, Head::kMaskedLanguageModel},
     // Only the text part is used; its members are in text_config.
     {"Gemma3ForConditionalGeneration", "gemma3", Architecture::kGemma3},
     {"Qwen3_5ForConditionalGeneration", "qwen3_5", Architecture::kQwen35},
@@ -224,6 +227,11 @@ Result<ModelConfig> ReadConfig(const JsonObject& json, const std::string* base_t
       default:
         SKEIN_RETURN_IF_ERROR(ReadEncoderConfig(json, &config));
     }
+    if (config.head == Head::kMaskedLanguageModel) {
+      SKEIN_ASSIGN_OR_RETURN(config.tie_embeddings, ReadFlag(json, "tie_word_embeddings", true));
+      config.encoder.predicts_masked = true;
+      config.head = Head::kNone;
+    }
     return config;
   }
   // A multimodal model has the members of its text part in an object of their own.
@@ -306,6 +314,8 @@ Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
   if (config.is_encoder() && (config.head == Head::kNone || config.encoder.rotates)) {
     SKEIN_RETURN_IF_ERROR(FindTensorPrefix(model_dir, &config));
   }
+  SKEIN_ASSIGN_OR_RETURN(const auto sparse, LoadSparseFields(model_dir));
+  if (sparse) SKEIN_RETURN_IF_ERROR(UseSparseHead(*sparse, &config));
   SKEIN_ASSIGN_OR_RETURN(const std::optional<DType> dtype, ReadAnyDType(file.root()));
   if (dtype) {
     config.file_dtype = *dtype;

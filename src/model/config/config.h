@@ -43,7 +43,10 @@ enum class Head {
   kNone,           // none: the outputs are hidden states
   kLanguageModel,  // the output matrix over the vocabulary
   kClassifier,     // ForSequenceClassification: num_classes outputs
-  kDecision,       // of a decision model: a logit for each option, and logits of the actions
+  // The head that predicts masked tokens, in a SPLADE model: it gives a sparse vector of a whole
+  // row, over the vocabulary.
+  kMaskedLanguageModel,
+  kDecision,  // of a decision model: a logit for each option, and logits of the actions
 };
 
 // Layers in which a token attends only to keys near it. All other layers are global.
@@ -94,6 +97,15 @@ struct RelativeAttention {
   int32_t num_rows() const { return 2 * span; }
 };
 
+// The sparse vector of a SPLADE model (Formal et al. 2021, "SPLADE: Sparse Lexical and Expansion
+// Model for First Stage Ranking", section 3.1). Its element for an id of the vocabulary is the
+// maximum, over the tokens of a row, of log(1 + relu(logit)).
+struct SparseFields {
+  bool sums = false;            // the sum over the tokens in place of the maximum
+  bool log_twice = false;       // log(1 + log(1 + relu(logit)))
+  bool documents_only = false;  // queries get their weights from a table, which is not read here
+};
+
 // The fields of encoders. Their norms are LayerNorms. Every token attends to every other, unless
 // the layer is local.
 struct EncoderFields {
@@ -112,6 +124,10 @@ struct EncoderFields {
   bool head_bias = true;         // bias of the first layer of a classifier's head
   bool classifies_mean = false;  // a classifier reads the mean of the states, else the first
   Activation head_activation = Activation::kNone;
+  bool output_bias = true;  // of the head that predicts masked tokens: biases of the logits
+  // Whether config.json names a head that predicts masked tokens. It is read if vectors are sparse.
+  bool predicts_masked = false;
+  SparseFields sparse;        // with Head::kMaskedLanguageModel
   std::string tensor_prefix;  // of the encoder's tensors in the files: "model." or nothing
 };
 
@@ -259,8 +275,12 @@ struct ModelConfig {
   bool has_branches() const {
     return decoder.norms != NormPlacement::kBefore || decoder.residual_scale != 1;
   }
+  // Whether the head gives a logit for each id of the vocabulary.
+  bool has_logits() const {
+    return head == Head::kLanguageModel || head == Head::kMaskedLanguageModel;
+  }
   // Whether the model has an output matrix: a joint head reads its rows.
-  bool has_output_matrix() const { return head == Head::kLanguageModel || decision.is_joint(); }
+  bool has_output_matrix() const { return has_logits() || decision.is_joint(); }
   // Whether q and k of a layer are rotated by their positions.
   bool Rotates(int32_t layer) const {
     return has_rope() && !IsHeadLayer(layer) &&

@@ -88,6 +88,12 @@ struct DecidedRow {
 };
 inline constexpr int32_t kMaxMarkers = 1024;
 
+// A token of a row that is read as a sparse vector.
+struct SparseToken {
+  int32_t token = 0;      // index into the batch's tokens
+  bool ends_row = false;  // the row's last token, whose output is the vector
+};
+
 // A few logits after one token. `labels` are rows of the output matrix.
 struct LabelOutput {
   int32_t token = 0;                // index into the batch's tokens
@@ -118,6 +124,9 @@ struct ForwardBatch {
   std::vector<DecidedRow> decided_rows;  // for a compact or a joint head
   // Indices into `rows` of the rows whose first token's state is scored for the actions.
   std::vector<int32_t> action_rows;
+  // The tokens of the rows to be read as sparse vectors, row by row, from the first to the last.
+  // Their rows have no other output.
+  std::vector<SparseToken> sparse_tokens;
   std::vector<int32_t> state_tokens;  // indices into `tokens`; their rows have no other output
 
   int32_t num_tokens() const { return static_cast<int32_t>(tokens.size()); }
@@ -132,6 +141,7 @@ struct ForwardBatch {
     marker_tokens.clear();
     decided_rows.clear();
     action_rows.clear();
+    sparse_tokens.clear();
     state_tokens.clear();
   }
 

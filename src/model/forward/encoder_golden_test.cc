@@ -19,7 +19,7 @@ namespace {
 
 using testing::LoadedModel;
 using Json = nlohmann::json;
-using Rows = std::vector<std::vector<float>>;
+using EncodedRows = std::vector<std::vector<float>>;
 
 constexpr int32_t kMaxGoldenTokens = 700;  // for all prompts of a golden file
 
@@ -38,8 +38,8 @@ Prompt PromptOf(const Json& golden) {
 }
 
 // Runs the prompts as one batch. Returns the embedding, or the classes, of each prompt.
-Rows Encode(const LoadedModel& model, const std::vector<Prompt>& prompts,
-            std::optional<Pooling> pooling) {
+EncodedRows Encode(const LoadedModel& model, const std::vector<Prompt>& prompts,
+                   std::optional<Pooling> pooling) {
   ForwardContext context = model.context();
   context.pooling = pooling.value_or(Pooling::kCls);
   ForwardPass pass(context, {.max_tokens = kMaxGoldenTokens, .max_logit_rows = 3});
@@ -56,7 +56,7 @@ Rows Encode(const LoadedModel& model, const std::vector<Prompt>& prompts,
     (pooling ? batch.embedded_rows : batch.classified_rows).push_back(static_cast<int32_t>(i));
   }
   const int32_t width = pooling ? model.config().hidden_size : model.config().num_classes;
-  Rows rows;
+  EncodedRows rows;
   pass.Begin();
   while (pass.Run(nullptr) != ForwardStatus::kDone) {
     for (int32_t i = 0; i < pass.chunk().count; ++i) {
@@ -90,7 +90,7 @@ class EncoderGoldenTest : public ::testing::TestWithParam<std::string> {
     EXPECT_FALSE(prompts_.empty());
     const LoadedModel model(GetParam(), {.dtype = dtype});
     double worst = 0;
-    const auto compare = [&](const Json& golden, const Rows& rows) {
+    const auto compare = [&](const Json& golden, const EncodedRows& rows) {
       ASSERT_EQ(rows.size(), 1u);
       ASSERT_EQ(rows[0].size(), golden.size());
       for (size_t d = 0; d < golden.size(); ++d) {
@@ -127,7 +127,7 @@ TEST_P(EncoderGoldenTest, BatchesThreadsAndInstructionSetsChangeNoBit) {
       std::vector<std::optional<Pooling>> reads = {Pooling::kCls, Pooling::kMean};
       if (scalar.config().head == Head::kClassifier) reads.push_back(std::nullopt);
       for (const std::optional<Pooling> pooling : reads) {
-        Rows alone;
+        EncodedRows alone;
         for (const Prompt& prompt : prompts) {
           alone.push_back(Encode(scalar, {prompt}, pooling).at(0));
         }

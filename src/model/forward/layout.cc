@@ -93,6 +93,8 @@ void BatchLayout::CheckOutputs() const {
     SKEIN_CHECK(row.schema.option_ends.empty() ||
                 std::ssize(row.schema.option_ends) == row.num_markers);
   }
+  SKEIN_CHECK(w.config.head == Head::kMaskedLanguageModel || batch_.sparse_tokens.empty());
+  SKEIN_CHECK(batch_.sparse_tokens.empty() || batch_.sparse_tokens.back().ends_row);
   for (const LabelOutput& output : batch_.label_outputs) {
     SKEIN_CHECK(!output.labels.empty());
     for (const int32_t label : output.labels) SKEIN_CHECK(label >= 0 && label < w.output.n());
@@ -157,6 +159,7 @@ void BatchLayout::MakeOutputs() {
   cut(OutputKind::kEmbedding, batch_.embedded_rows.size());
   cut(OutputKind::kClasses, batch_.classified_rows.size());
   cut(OutputKind::kStates, batch_.state_tokens.size());
+  cut(OutputKind::kSparse, batch_.sparse_tokens.size());
   if (context_.weights->config.decision.answers_questions()) return CutQuestions();
   cut(OutputKind::kMarkers, batch_.marker_tokens.size());
   cut(OutputKind::kActions, batch_.action_rows.size());
@@ -208,6 +211,7 @@ void BatchLayout::FindOutputTokens() {
     for (const DecidedRow& row : batch_.decided_rows) add_row(row.row);
   }
   add(OutputKind::kStates, batch_.state_tokens.size());
+  add(OutputKind::kSparse, batch_.sparse_tokens.size());
   if (context_.weights->config.encoder.classifies_mean) {
     add_rows(batch_.classified_rows);
   } else {
@@ -273,6 +277,8 @@ int32_t BatchLayout::OutputToken(OutputKind kind, int32_t index) const {
       return batch_.marker_tokens[index];
     case OutputKind::kStates:
       return batch_.state_tokens[index];
+    case OutputKind::kSparse:
+      return batch_.sparse_tokens[index].token;
     case OutputKind::kActions:
       return batch_.rows[batch_.action_rows[index]].first_token;
     case OutputKind::kQuestions:

@@ -27,8 +27,9 @@ enum class OutputKind : uint8_t {
   kActions,
   kQuestions,  // for a compact or a joint head
   kStates,     // hidden states of single tokens
+  kSparse,     // logits of the tokens of rows, which become a sparse vector for each row
 };
-inline constexpr int kNumOutputKinds = 8;
+inline constexpr int kNumOutputKinds = 9;
 
 // Outputs of one kind that exist at the same time: [first, first + count) of the batch's list of
 // that kind.

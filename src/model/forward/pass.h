@@ -49,8 +49,9 @@ class ForwardPass {
   // After kLogits or kOutputs: the chunk of outputs that output() holds. output(i) is the i-th of
   // the chunk: logits [vocab], logits of which only the labels' are valid, an embedding
   // [embedding_size()], classes [num_classes], a marker's logit [1], the sums of the actions'
-  // hidden layer [kActionWidth], the logits of a question's options [num_markers], or a hidden
-  // state [hidden].
+  // hidden layer [kActionWidth], the logits of a question's options [num_markers], a hidden
+  // state [hidden], or, only for a token that ends its row, a sparse vector with all its zeros
+  // [vocab].
   const OutputChunk& chunk() const { return state_.layout.outputs()[position().index]; }
   const float* output(int32_t i) const;
   float* output(int32_t i);  // the caller may overwrite it

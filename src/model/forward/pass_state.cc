@@ -56,6 +56,7 @@ PassState::PassState(const ForwardContext& forward_context, const ForwardLimits&
   batch.label_outputs.reserve(tokens);
   batch.embedded_rows.reserve(tokens);
   batch.classified_rows.reserve(tokens);
+  batch.sparse_tokens.reserve(config().head == Head::kMaskedLanguageModel ? tokens : 0);
   const bool decides = config().head == Head::kDecision;
   batch.marker_tokens.reserve(decides ? tokens : 0);
   batch.action_rows.reserve(decides ? tokens : 0);

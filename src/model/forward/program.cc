@@ -27,6 +27,7 @@
 #include "model/forward/outputs/joint_head.h"
 #include "model/forward/outputs/labels_operator.h"
 #include "model/forward/outputs/output_norm_operator.h"
+#include "model/forward/outputs/sparse_operator.h"
 #include "model/forward/pass_state.h"
 #include "model/forward/relative/distance_operator.h"
 #include "model/forward/relative/relative_attention_operator.h"
@@ -222,6 +223,18 @@ void AddDecisionOutputs(PassState& pass, ForwardProgram& program) {
                        LinearOutput::kOutputs});
 }
 
+// Adds the head that predicts masked tokens, and the sparse vectors of its logits.
+void AddSparse(PassState& pass, OperatorList& list) {
+  const ModelWeights& w = pass.weights();
+  list.Whole<OutputNormOperator>(pass, OutputKind::kSparse);
+  list.Whole<HeadOperator>(pass);
+  list.Whole<LinearOperator>(
+      pass, LinearSpec{"masked_logits", w.output, &w.output_bias,
+                       Operand{&ForwardWorkspace::logit_h, pass.config().hidden_size},
+                       LinearOutput::kOutputs});
+  list.Whole<SparseOperator>(pass);
+}
+
 void AddOutputs(PassState& pass, ForwardProgram& program) {
   const ModelWeights& w = pass.weights();
   const Operand h = {&ForwardWorkspace::logit_h, pass.config().hidden_size};
@@ -248,6 +261,10 @@ void AddOutputs(PassState& pass, ForwardProgram& program) {
 
   program.of(OutputKind::kStates)
       .Whole<EmbeddingOperator>(pass, EmbeddingStage::kToken, OutputKind::kStates);
+
+  if (pass.config().head == Head::kMaskedLanguageModel) {
+    AddSparse(pass, program.of(OutputKind::kSparse));
+  }
 
   OperatorList& classes = program.of(OutputKind::kClasses);
   if (pass.config().encoder.classifies_mean) {

@@ -61,6 +61,19 @@ KvLayout JointKvLayout(const ModelConfig& config, const ForwardLimits& limits) {
 
 namespace {
 
+// Places the activations of a compact head.
+void PlaceCompactHead(const ModelConfig& config, const ForwardLimits& limits, Carver& carver,
+                      CompactHeadRows* compact) {
+  const size_t rows = config.decision.is_compact() ? CompactRowsMax(limits) : 0;
+  const size_t row_bytes = config.decision.compact_width * sizeof(float);
+  const bool attends = rows > 0 && !config.decision.is_pointer;
+  compact->states = carver.Take<float>(rows * config.hidden_size * sizeof(float));
+  compact->x = carver.Take<float>(rows * row_bytes);
+  compact->h = carver.Take<float>(rows * row_bytes);
+  compact->wide = carver.Take<float>(4 * rows * row_bytes);
+  compact->kv = carver.Take<std::byte>(attends ? CompactKvLayout(config, limits).total_bytes() : 0);
+}
+
 // Places the activations of a joint head.
 void PlaceJointHead(const ModelConfig& config, const ForwardLimits& limits, Carver& carver,
                     JointHeadRows* joint) {
@@ -152,7 +165,7 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   quantized.blocks = carver.Take<RowBlock>(rows * (widest_row / kBlockTerms) * sizeof(RowBlock));
   lora = carver.Take<float>(chunk * limits.lora_rank * sizeof(float));
   const size_t pass_bytes = carver.total();
-  const int32_t vocab = config.head == Head::kLanguageModel ? config.vocab_size : 0;
+  const int32_t vocab = config.has_logits() ? config.vocab_size : 0;
   const int32_t widest = std::max(config.hidden_size, limits.dense_width);
   head_width = widest;
   const int32_t actions = config.head == Head::kDecision ? kActionWidth : 0;
@@ -161,15 +174,10 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   output_width = std::max({vocab, widest, config.num_classes, actions, options, joint_options});
   logit_h = carver.Take<std::byte>(limits.max_logit_rows * head_width * t);
   logits = carver.Take<float>(limits.max_logit_rows * output_width * sizeof(float));
-  const size_t head_rows = options, head_row_bytes = config.decision.compact_width * sizeof(float);
-  const bool attends = head_rows > 0 && !config.decision.is_pointer;
-  head.compact.states = carver.Take<float>(head_rows * hidden * sizeof(float));
-  head.compact.x = carver.Take<float>(head_rows * head_row_bytes);
-  head.compact.h = carver.Take<float>(head_rows * head_row_bytes);
-  head.compact.wide = carver.Take<float>(4 * head_rows * head_row_bytes);
-  head.compact.kv =
-      carver.Take<std::byte>(attends ? CompactKvLayout(config, limits).total_bytes() : 0);
+  PlaceCompactHead(config, limits, carver, &head.compact);
   PlaceJointHead(config, limits, carver, &head.joint);
+  const bool is_sparse = config.head == Head::kMaskedLanguageModel;
+  head.sparse = carver.Take<float>(is_sparse ? config.vocab_size * sizeof(float) : 0);
   *output_bytes = carver.total() - pass_bytes;
   return carver.total();
 }

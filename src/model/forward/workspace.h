@@ -72,10 +72,13 @@ struct JointHeadRows {
   float* h = nullptr;        // [options, width]: after a norm, and after attention
   float* wide = nullptr;     // [options, the widest of 4 * width, hidden and the MLP]
 };
-// The activations of a decision model's head that answers whole questions.
-struct DecisionHeadRows {
+// The activations that only one kind of head has: a decision model's head that answers whole
+// questions, or the head that predicts masked tokens.
+struct HeadRows {
   CompactHeadRows compact;
   JointHeadRows joint;
+  // [vocab]: of a sparse vector, the part of the tokens in the chunks before.
+  float* sparse = nullptr;
 };
 // The most options of a row of a joint head.
 int32_t JointOptionsMax(const ForwardLimits& limits);
@@ -142,7 +145,7 @@ struct ForwardWorkspace {
   // of it.
   std::byte* logit_h = nullptr;
   float* logits = nullptr;  // [max_logit_rows, output_width]: outputs of any kind
-  DecisionHeadRows head;
+  HeadRows head;
   size_t output_width = 0;  // the widest of vocab, head_width and the heads' outputs
   size_t head_width = 0;    // the widest of hidden and the Dense modules after the pooling
 

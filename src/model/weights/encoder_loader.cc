@@ -2,14 +2,27 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <span>
 
 namespace skein {
+namespace {
+
+// Whether two matrices of the files differ.
+bool Differ(const ModelFiles& files, const std::string& a, const std::string& b) {
+  Result<TensorView> x = files.Find(a), y = files.Find(b);
+  if (!x.ok() || !y.ok() || x->shape != y->shape || x->dtype != y->dtype) return true;
+  return std::memcmp(x->data, y->data, x->bytes) != 0;
+}
+
+}  // namespace
 
 Status EncoderLoader::WalkBert() {
   const EncoderNames names = NamesOfEncoder(config_);
   const int32_t hidden = config_.hidden_size;
-  SKEIN_RETURN_IF_ERROR(loader_.Embedding(names.words + ".weight", &weights_));
+  const MaskedHead masked = {names.head_dense, names.head_norm, names.decoder, names.decoder_bias,
+                             names.head_activation};
+  SKEIN_RETURN_IF_ERROR(WalkWords(names.words, masked));
   if (!names.positions.empty()) {
     SKEIN_RETURN_IF_ERROR(loader_.FloatTable(names.positions, config_.encoder.first_position,
                                              config_.max_position, config_.hidden_size,
@@ -31,12 +44,46 @@ Status EncoderLoader::WalkBert() {
     norm = layer_names.mlp_norm;
   }
   SKEIN_RETURN_IF_ERROR(Norm(norm, weights_.final_norm, weights_.final_norm_bias));
+  if (config_.head == Head::kMaskedLanguageModel) return WalkMaskedHead(masked);
   if (config_.head != Head::kClassifier) return Status::Ok();
   weights_.head_activation = names.head_activation;
   SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.head_dense, 0, hidden}}, hidden, hidden,
                                        weights_.head_dense, weights_.head_dense_bias));
   return loader_.Linear({{names.head_out, 0, config_.num_classes}}, config_.num_classes, hidden,
                         weights_.head_out, weights_.head_out_bias);
+}
+
+// Reads the words' embedding, and the output matrix of a head that predicts masked tokens. If the
+// two are tied, only the output matrix is read. Files may have a copy of a tied matrix; one that
+// differs is used, as by the reference library.
+Status EncoderLoader::WalkWords(const std::string& words, const MaskedHead& head) {
+  if (config_.head != Head::kMaskedLanguageModel) {
+    return loader_.Embedding(words + ".weight", &weights_);
+  }
+  const int32_t vocab = config_.vocab_size, hidden = config_.hidden_size;
+  const std::string own = head.decoder + ".weight";
+  const ModelFiles& files = loader_.files();
+  const bool tied =
+      files.Has(own) ? !Differ(files, words + ".weight", own) : config_.tie_embeddings;
+  if (tied) return loader_.PlainMatrix({{words, 0, vocab}}, vocab, hidden, weights_.output);
+  SKEIN_RETURN_IF_ERROR(loader_.Embedding(words + ".weight", &weights_));
+  return loader_.PlainMatrix({{head.decoder, 0, vocab}}, vocab, hidden, weights_.output);
+}
+
+Status EncoderLoader::WalkMaskedHead(const MaskedHead& head) {
+  const int32_t hidden = config_.hidden_size;
+  weights_.head_activation = head.activation;
+  SKEIN_RETURN_IF_ERROR(loader_.Linear({{head.dense, 0, hidden}}, hidden, hidden,
+                                       weights_.head_dense, weights_.head_dense_bias,
+                                       config_.encoder.head_bias));
+  SKEIN_RETURN_IF_ERROR(Norm(head.norm, weights_.head_norm, weights_.head_norm_bias));
+  if (!config_.encoder.output_bias) return Status::Ok();
+  // If the matrices are not tied, nor are the biases, and only the decoder's are used.
+  const ModelFiles& files = loader_.files();
+  const std::string own = head.decoder + ".bias";
+  const bool has_own = files.Has(own) && (!config_.tie_embeddings || !files.Has(head.decoder_bias));
+  return loader_.Vector(has_own ? own : head.decoder_bias, config_.vocab_size,
+                        weights_.output_bias);
 }
 
 Status EncoderLoader::WalkBertLayer(const EncoderLayerNames& names, LayerWeights& layer) {
@@ -124,12 +171,15 @@ Status EncoderLoader::WalkRotatingLayer(const EncoderLayerNames& names, LayerWei
 Status EncoderLoader::WalkModernBert() {
   const ModernBertNames names = NamesOfModernBert(config_);
   const int32_t hidden = config_.hidden_size;
-  SKEIN_RETURN_IF_ERROR(loader_.Embedding(names.words + ".weight", &weights_));
+  const MaskedHead masked = {names.head_dense, names.head_norm, names.decoder,
+                             names.decoder + ".bias", config_.encoder.head_activation};
+  SKEIN_RETURN_IF_ERROR(WalkWords(names.words, masked));
   for (int32_t i = 0; i < config_.num_base_layers(); ++i) {
     SKEIN_RETURN_IF_ERROR(
         WalkModernBertLayer(NamesOfModernBertLayer(config_, i), weights_.layers[i]));
   }
   SKEIN_RETURN_IF_ERROR(Norm(names.final_norm, weights_.final_norm, weights_.final_norm_bias));
+  if (config_.head == Head::kMaskedLanguageModel) return WalkMaskedHead(masked);
   if (config_.head != Head::kClassifier) return Status::Ok();
   weights_.head_activation = config_.encoder.head_activation;
   SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.head_dense, 0, hidden}}, hidden, hidden,

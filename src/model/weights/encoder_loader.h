@@ -19,7 +19,15 @@ class EncoderLoader {
   Status Walk() { return config_.is_bert_family() ? WalkBert() : WalkModernBert(); }
 
  private:
+  // The names of the head that predicts masked tokens.
+  struct MaskedHead {
+    std::string dense, norm, decoder, decoder_bias;
+    Activation activation = Activation::kNone;
+  };
+
   Status WalkBert();
+  Status WalkWords(const std::string& words, const MaskedHead& head);
+  Status WalkMaskedHead(const MaskedHead& head);
   Status WalkBertLayer(const EncoderLayerNames& names, LayerWeights& layer);
   Status WalkDistances(const EncoderNames& names);
   Status WalkDistanceLayer(const EncoderLayerNames& names, LayerWeights& layer);

@@ -7,7 +7,10 @@ namespace {
 
 // The prefix of the encoder's tensors in a model with a head.
 std::string Prefix(const ModelConfig& config) {
-  if (config.head == Head::kNone || config.encoder.rotates) return config.encoder.tensor_prefix;
+  if (config.head == Head::kNone || config.head == Head::kMaskedLanguageModel ||
+      config.encoder.rotates) {
+    return config.encoder.tensor_prefix;
+  }
   switch (config.architecture) {
     case Architecture::kBert:
       return "bert.";
@@ -18,6 +21,33 @@ std::string Prefix(const ModelConfig& config) {
     default:
       return "roberta.";
   }
+}
+
+// Sets the names of the head that predicts masked tokens.
+void NameMaskedHead(const ModelConfig& config, EncoderNames* names) {
+  names->head_activation = config.activation;
+  switch (config.architecture) {
+    case Architecture::kBert:
+      names->head_dense = "cls.predictions.transform.dense";
+      names->head_norm = "cls.predictions.transform.LayerNorm";
+      names->decoder = "cls.predictions.decoder";
+      names->decoder_bias = "cls.predictions.bias";
+      return;
+    case Architecture::kDistilBert:
+      names->head_dense = "vocab_transform";
+      names->head_norm = "vocab_layer_norm";
+      names->decoder = "vocab_projector";
+      names->decoder_bias = "vocab_projector.bias";
+      return;
+    default:
+      break;
+  }
+  const bool gte = config.architecture == Architecture::kGte;
+  names->head_activation = Activation::kGelu;
+  names->head_dense = "lm_head.dense";
+  names->head_norm = gte ? "lm_head.norm" : "lm_head.layer_norm";
+  names->decoder = "lm_head.decoder";
+  names->decoder_bias = "lm_head.bias";
 }
 
 // A layer of NomicBERT or GTE, as transformers names its tensors, or as their publishers do.
@@ -73,6 +103,7 @@ EncoderNames NamesOfEncoder(const ModelConfig& config) {
     names.distances = prefix + "encoder.rel_embeddings";
     names.distance_norm = prefix + "encoder.LayerNorm";
   }
+  if (config.head == Head::kMaskedLanguageModel) NameMaskedHead(config, &names);
   if (config.head != Head::kClassifier) return names;
   names.head_activation = Activation::kTanh;
   switch (config.architecture) {
@@ -128,9 +159,14 @@ EncoderLayerNames NamesOfEncoderLayer(const ModelConfig& config, int32_t layer) 
 ModernBertNames NamesOfModernBert(const ModelConfig& config) {
   ModernBertNames names = {.words = config.encoder.tensor_prefix + "embeddings.tok_embeddings",
                            .final_norm = config.encoder.tensor_prefix + "final_norm"};
-  if (config.head != Head::kClassifier) return names;
+  const bool masked = config.head == Head::kMaskedLanguageModel;
+  if (config.head != Head::kClassifier && !masked) return names;
   names.head_dense = "head.dense";
   names.head_norm = "head.norm";
+  if (masked) {
+    names.decoder = "decoder";
+    return names;
+  }
   names.head_out = "classifier";
   return names;
 }

@@ -10,10 +10,13 @@ namespace skein {
 // The names of the tensors of BERT's family in their files, without ".weight" and ".bias".
 struct EncoderNames {
   std::string words, norm;
-  std::string positions;                           // empty: rope
-  std::string segments;                            // empty: no segments
-  std::string distances, distance_norm;            // of RelativeAttention; empty: none
-  std::string head_dense, head_out;                // empty: no classifier
+  std::string positions;                 // empty: rope
+  std::string segments;                  // empty: no segments
+  std::string distances, distance_norm;  // of RelativeAttention; empty: none
+  std::string head_dense, head_out;      // empty: no classifier
+  // These are the head's that predicts masked tokens, with head_dense. Files may have the biases of
+  // the logits under the decoder's name. Empty: no such head.
+  std::string head_norm, decoder, decoder_bias;
   Activation head_activation = Activation::kNone;  // between the two layers of the head
 };
 EncoderNames NamesOfEncoder(const ModelConfig& config);
@@ -31,6 +34,7 @@ EncoderLayerNames NamesOfEncoderLayer(const ModelConfig& config, int32_t layer);
 struct ModernBertNames {
   std::string words, final_norm;
   std::string head_dense, head_norm, head_out;  // empty: there is no classifier
+  std::string decoder;  // of the head that predicts masked tokens; empty: no such head
 };
 ModernBertNames NamesOfModernBert(const ModelConfig& config);
 

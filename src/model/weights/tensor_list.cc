@@ -119,6 +119,19 @@ class EncoderLister {
       Linear(names.head_dense, hidden, hidden, TensorRole::kInput);
       Linear(names.head_out, config_.num_classes, hidden, TensorRole::kInput);
     }
+    if (config_.head == Head::kMaskedLanguageModel) {
+      AddMaskedHead(names.head_dense, names.head_norm, names.decoder, names.decoder_bias);
+    }
+  }
+
+  void AddMaskedHead(const std::string& dense, const std::string& norm, const std::string& decoder,
+                     const std::string& decoder_bias) {
+    Linear(dense, config_.hidden_size, config_.hidden_size, TensorRole::kInput,
+           config_.encoder.head_bias);
+    Norm(norm, config_.encoder.norm_bias);
+    if (!config_.tie_embeddings) Table(decoder, config_.vocab_size);
+    if (!config_.encoder.output_bias) return;
+    tensors_.push_back({decoder_bias, {config_.vocab_size}, TensorRole::kBias});
   }
 
   void AddRotatingLayer(const EncoderLayerNames& layer) {
@@ -157,6 +170,9 @@ class EncoderLister {
       for (ModelTensor& tensor : ListDecisionTensors(config_)) {
         tensors_.push_back(std::move(tensor));
       }
+    }
+    if (config_.head == Head::kMaskedLanguageModel) {
+      AddMaskedHead(names.head_dense, names.head_norm, names.decoder, names.decoder + ".bias");
     }
     if (config_.head != Head::kClassifier) return;
     Linear(names.head_dense, hidden, hidden, TensorRole::kInput, config_.encoder.head_bias);

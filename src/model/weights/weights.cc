@@ -87,6 +87,7 @@ int32_t ModelWeights::dense_width() const {
 }
 
 int32_t ModelWeights::embedding_size() const {
+  if (config.head == Head::kMaskedLanguageModel) return config.vocab_size;
   return embedding_dense.empty() ? config.hidden_size : embedding_dense.back().weight.n();
 }
 
@@ -110,10 +111,10 @@ size_t ModelWeights::bytes() const {
   size_t bytes = output.bytes() + embedding.size() + head_dense.bytes() + head_out.bytes() +
                  decision.action_in.bytes() + compact_head.bytes() + joint_head.bytes();
   for (const std::vector<float>* v :
-       {&final_norm, &final_norm_bias, &positions, &segments, &head_dense_bias, &head_norm,
-        &head_norm_bias, &head_out_bias, &decision.input_norm, &decision.input_norm_bias,
-        &decision.type_embedding, &decision.action_in_bias, &decision.action_features,
-        &decision.action_out, &decision.action_out_bias}) {
+       {&final_norm, &final_norm_bias, &output_bias, &positions, &segments, &head_dense_bias,
+        &head_norm, &head_norm_bias, &head_out_bias, &decision.input_norm,
+        &decision.input_norm_bias, &decision.type_embedding, &decision.action_in_bias,
+        &decision.action_features, &decision.action_out, &decision.action_out_bias}) {
     bytes += vector_bytes(*v);
   }
   for (const DenseWeights& dense : embedding_dense) {

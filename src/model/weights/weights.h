@@ -113,7 +113,8 @@ struct ModelWeights {
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;  // [hidden]
   std::vector<float> final_norm_bias;
-  PackedWeight output;      // [vocab, hidden]; empty unless ModelConfig::has_output_matrix
+  PackedWeight output;             // [vocab, hidden]; empty unless ModelConfig::has_output_matrix
+  std::vector<float> output_bias;  // [vocab]; empty: none
   AlignedBuffer embedding;  // [vocab, hidden] in dtype; empty: `output` is tied and used instead
   const GgufType* embedding_blocks = nullptr;  // the type of the embedding if it is not dtype
 
@@ -121,7 +122,8 @@ struct ModelWeights {
   std::vector<float> positions;  // [max_position, hidden], from first_position on
   std::vector<float> segments;   // [num_segments, hidden]
 
-  // For a classifier: out · norm(act(dense · h + dense_bias)) + out_bias.
+  // For a classifier: out · norm(act(dense · h + dense_bias)) + out_bias. For a head that predicts
+  // masked tokens, `output` and `output_bias` are in place of head_out.
   PackedWeight head_dense;  // [hidden, hidden]; empty: no such layer
   std::vector<float> head_dense_bias;
   std::vector<float> head_norm;  // [hidden]; empty: no norm

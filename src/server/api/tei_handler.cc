@@ -96,7 +96,7 @@ Status StartTeiEmbed(const ServerContext& context, const HttpRequest& request,
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginEmbedding(context, &reader));
   InputOptions options = ReadInputOptions(&reader, *call.model);
   ReadPromptName(&reader, *call.model, &options);
-  ReadEmbeddingFields(&reader, /*normalize_by_default=*/true, &call);
+  ReadEmbeddingFields(&reader, /*normalize_by_default=*/!call.model->traits.sparse, &call);
   if (!reader.status().ok()) return reader.status();
   const MonotonicClock clock;
   const TimeUs begin_us = clock.NowUs();
@@ -156,6 +156,41 @@ Status StartTeiEmbedAll(const ServerContext& context, const HttpRequest& request
                   }
                   return answer + "]";
                 });
+  return Status::Ok();
+}
+
+// Appends a sparse vector: [{"index", "value"}, ...].
+void AppendSparse(const std::vector<TokenId>& ids, const std::vector<float>& values,
+                  std::string* out) {
+  *out += '[';
+  for (size_t i = 0; i < ids.size(); ++i) {
+    *out += fmt::format(R"({}{{"index":{},"value":{}}})", i > 0 ? "," : "", ids[i], values[i]);
+  }
+  *out += ']';
+}
+
+// Answers with the sparse vectors of a SPLADE model, without their zeros.
+Status StartTeiEmbedSparse(const ServerContext& context, const HttpRequest& request,
+                           std::shared_ptr<Responder> responder) {
+  SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
+  FieldReader reader(body);
+  SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginSparseEmbedding(context, &reader));
+  InputOptions options = ReadInputOptions(&reader, *call.model);
+  ReadPromptName(&reader, *call.model, &options);
+  if (!reader.status().ok()) return reader.status();
+  const MonotonicClock clock;
+  const TimeUs begin_us = clock.NowUs();
+  SKEIN_ASSIGN_OR_RETURN(call.inputs,
+                         ReadTexts(*call.model, options, "inputs", reader.Find("inputs")));
+  call.tokenize_us = clock.NowUs() - begin_us;
+  FinishPooling(context, std::move(call), std::move(responder), [](const PooledResults& results) {
+    std::string answer = "[";
+    for (size_t i = 0; i < results.vectors.size(); ++i) {
+      if (i > 0) answer += ',';
+      AppendSparse(results.ids[i], results.vectors[i], &answer);
+    }
+    return answer + "]";
+  });
   return Status::Ok();
 }
 
@@ -239,6 +274,7 @@ Status StartTeiSimilarity(const ServerContext& context, const HttpRequest& reque
 void AddTeiRoutes(Router* router) {
   router->AddWork("POST", "/embed", Starting(&StartTeiEmbed), RouteClass::kEmbed);
   router->AddWork("POST", "/embed_all", Starting(&StartTeiEmbedAll), RouteClass::kEmbed);
+  router->AddWork("POST", "/embed_sparse", Starting(&StartTeiEmbedSparse), RouteClass::kEmbed);
   router->AddWork("POST", "/predict", Starting(&StartTeiPredict), RouteClass::kEmbed);
   router->AddWork("POST", "/similarity", Starting(&StartTeiSimilarity), RouteClass::kEmbed);
 }

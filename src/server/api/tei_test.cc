@@ -64,6 +64,66 @@ TEST_F(TeiTest, EmbedAllAnswersTheVectorOfEachToken) {
   EXPECT_EQ(Post("/embed_all", "{}").json()["error"]["param"], "inputs");
 }
 
+TEST_F(TeiTest, EmbedSparseLeavesZerosOut) {
+  traits_.sparse.emplace();
+  traits_.embedding_size = 10;
+  traits_.prompts = {{"query", "0"}};
+  traits_.classifies = traits_.normalizes = traits_.any_dimensions = false;
+  // The elements of a text are at the digits of its tokens, which are distinct and ascending.
+  engine_.set_reader([](const Request& request) {
+    EXPECT_EQ(std::get<EmbedSpec>(request.output).all_tokens, false);
+    ReadValues read;
+    for (const TokenId id : request.prompt) {
+      read.values.push_back(0.5f * static_cast<float>(read.values.size() + 1));
+      read.ids.push_back(id - '0');
+    }
+    return read;
+  });
+  Start();
+  EXPECT_EQ(Ask("/embed_sparse", R"({"inputs": "27"})"),
+            R"([[{"index":2,"value":0.5},{"index":7,"value":1}]])");
+  EXPECT_EQ(Ask("/embed_sparse", R"({"inputs": ["3", [49, 53]]})"),
+            R"([[{"index":3,"value":0.5}],[{"index":1,"value":0.5},{"index":5,"value":1}]])");
+  EXPECT_EQ(Ask("/embed_sparse", R"({"inputs": "7", "prompt_name": "query"})"),
+            R"([[{"index":0,"value":0.5},{"index":7,"value":1}]])");
+  EXPECT_EQ(Post("/embed_sparse", "{}").json()["error"]["param"], "inputs");
+  // Other routes give the zeros, too, and do not normalize by themselves.
+  EXPECT_EQ(Ask("/embed", R"({"inputs": "27"})"), "[[0,0,0.5,0,0,0,0,1,0,0]]");
+  EXPECT_EQ(Ask("/embed", R"({"inputs": "2", "normalize": true})"), "[[0,0,1,0,0,0,0,0,0,0]]");
+  const Json list = *ParseJson(Ask("/v1/embeddings", R"({"input": "1"})"));
+  EXPECT_EQ(list["data"][0]["embedding"].dump(), "[0,0.5,0,0,0,0,0,0,0,0]");
+  EXPECT_EQ(Ask("/similarity", R"({"inputs": {"source_sentence": "1", "sentences": ["1", "2"]}})"),
+            "[1,0]");
+  const Json scores =
+      *ParseJson(Ask("/v1/score", R"({"text_1": "12", "text_2": ["12", "23", "9"]})"));
+  EXPECT_EQ(scores["data"][0]["score"], 2);
+  EXPECT_EQ(scores["data"][1]["score"], 0.75);
+  EXPECT_EQ(scores["data"][2]["score"], 0);
+}
+
+TEST_F(TeiTest, SparseVectorsNeedASpladeModel) {
+  Start();
+  const Answer dense = Post("/embed_sparse", R"({"inputs": "1"})");
+  EXPECT_EQ(dense.status, 400);
+  EXPECT_EQ(dense.json()["error"]["message"],
+            "the model fake gives no sparse vectors: it is no SPLADE model, and was loaded without "
+            "--pooling splade");
+  traits_.classifies = false;
+  traits_.sparse.emplace().documents_only = true;
+  traits_.embedding_size = 6 << 20;
+  server_.reset();
+  Start();
+  const Answer large = Post("/embed", R"({"inputs": ["1", "2"]})");
+  EXPECT_EQ(large.status, 400);
+  EXPECT_EQ(large.json()["error"]["message"],
+            "2 inputs have sparse vectors, which this route gives with all their zeros for at most "
+            "1: ask /embed_sparse");
+  const Answer ranks = Post("/rerank", R"({"query": "1", "documents": ["2"]})");
+  EXPECT_EQ(ranks.status, 400);
+  EXPECT_TRUE(ranks.json()["error"]["message"].get<std::string>().starts_with(
+      "the model fake encodes documents alone"));
+}
+
 TEST_F(TeiTest, Predict) {
   Start();
   EXPECT_EQ(Ask("/predict", R"({"inputs": "12", "raw_scores": true})"),

@@ -198,6 +198,7 @@ void ShowInfo(const ServerContext& context, std::shared_ptr<const HttpRequest>,
     info["model_type"]["classifier"]["id2label"] = std::move(labels);
   } else if (model.traits.embeds) {
     info["model_type"]["embedding"] = Json::object();
+    if (model.traits.sparse) info["model_type"]["embedding"]["pooling"] = "splade";
   }
   info["model_pipeline_tag"] = model.traits.classifies  ? "text-classification"
                                : model.traits.generates ? "text-generation"

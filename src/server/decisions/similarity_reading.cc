@@ -66,11 +66,12 @@ Result<QuestionReads> SimilarityReading::Plan(const AskedQuestion& asked) const 
     SKEIN_RETURN_IF_ERROR(add(OptionText(question, option, prompt_), std::string(asked.field),
                               fmt::format("{}'s option \"{}\"", asked.field, option.text())));
   }
-  reads.read = [](std::span<const RowOutput> outputs) {
+  reads.read = [sparse = model_->traits.sparse.has_value()](std::span<const RowOutput> outputs) {
     OptionScores scores;
     for (size_t i = 1; i < outputs.size(); ++i) {
-      scores.logprobs.push_back(kSimilarityScale *
-                                Cosine(outputs[0].read->values, outputs[i].read->values));
+      const ReadValues &input = *outputs[0].read, &option = *outputs[i].read;
+      scores.logprobs.push_back(kSimilarityScale * (sparse ? SparseCosine(input, option)
+                                                           : Cosine(input.values, option.values)));
     }
     return scores;
   };

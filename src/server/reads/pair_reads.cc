@@ -373,6 +373,13 @@ std::string PromptNamed(const ModelTraits& traits, const std::vector<std::string
 }
 
 Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) {
+  if (model.traits.sparse && model.traits.sparse->documents_only) {
+    return Status(StatusCode::kUnsupported,
+                  fmt::format("the model {} encodes documents alone: the weights of queries are in "
+                              "a table of its files, which is not read",
+                              model.name()),
+                  "model");
+  }
   SKEIN_RETURN_IF_ERROR(
       CheckNumReads(model, task.document_field, task.queries.size() + task.documents.size()));
   const std::string of_query = PromptNamed(model.traits, {"query", model.traits.default_prompt});
@@ -403,12 +410,14 @@ Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) 
   for (size_t i = 0; i < task.documents.size(); ++i) {
     SKEIN_RETURN_IF_ERROR(add(of_document + task.documents[i], FieldOf(task, i)));
   }
-  result.scores = [num_queries = task.queries.size()](const ReadResults& results) {
+  result.scores = [num_queries = task.queries.size(),
+                   sparse = model.traits.sparse.has_value()](const ReadResults& results) {
     const std::vector<ReadValues>& reads = results.reads;
     std::vector<double> scores;
     for (size_t i = num_queries; i < reads.size(); ++i) {
-      const size_t query = num_queries == 1 ? 0 : i - num_queries;
-      scores.push_back(Cosine(reads[query].values, reads[i].values));
+      const ReadValues& query = reads[num_queries == 1 ? 0 : i - num_queries];
+      scores.push_back(sparse ? SparseProduct(query, reads[i])
+                              : Cosine(query.values, reads[i].values));
     }
     return scores;
   };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/json/api_error.h"
 #include "server/json/request_body.h"
 #include "server/json/scheduling_fields.h"
 
@@ -39,6 +40,27 @@ void Finish(const PoolingCall& call, std::vector<float>* vector) {
   if (call.activation != Activation::kNone) *vector = Activate(*vector, call.activation);
 }
 
+// Whether the engine answers with sparse embeddings.
+bool GivesSparse(const PoolingCall& call) {
+  const auto* embed = std::get_if<EmbedSpec>(&call.request.output);
+  return embed != nullptr && !embed->all_tokens && call.model->traits.sparse.has_value();
+}
+
+// The vectors of SPLADE models have some 30,000 elements if they are answered with their zeros.
+Status CheckDenseSize(const PoolingCall& call) {
+  constexpr size_t kFloatsMax = size_t{8} << 20;
+  if (call.sparse || !GivesSparse(call)) return Status::Ok();
+  const size_t most =
+      std::max(size_t{1}, kFloatsMax / static_cast<size_t>(call.model->traits.embedding_size));
+  const size_t count = call.inputs.inputs.size();
+  if (count <= most) return Status::Ok();
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("{} inputs have sparse vectors, which this route gives with all their "
+                            "zeros for at most {}: ask /embed_sparse",
+                            count, most),
+                "input");
+}
+
 Result<PoolingCall> Begin(const ServerContext& context, FieldReader* reader) {
   PoolingCall call;
   SKEIN_ASSIGN_OR_RETURN(call.model, FindModel(*context.models, reader));
@@ -56,6 +78,17 @@ Result<PoolingCall> BeginEmbedding(const ServerContext& context, FieldReader* re
                  traits.generates ? "embeddings: it was loaded without --pooling" : "embeddings");
   }
   call.request.output = EmbedSpec{};
+  return call;
+}
+
+Result<PoolingCall> BeginSparseEmbedding(const ServerContext& context, FieldReader* reader) {
+  SKEIN_ASSIGN_OR_RETURN(PoolingCall call, Begin(context, reader));
+  if (!call.model->traits.sparse) {
+    return Lacks(*call.model,
+                 "sparse vectors: it is no SPLADE model, and was loaded without --pooling splade");
+  }
+  call.request.output = EmbedSpec{};
+  call.sparse = true;
   return call;
 }
 
@@ -90,6 +123,9 @@ std::string ClassLabel(const ModelTraits& traits, size_t i) {
 void FinishPooling(const ServerContext& context, PoolingCall call,
                    std::shared_ptr<Responder> responder,
                    std::function<std::string(const PooledResults&)> write) {
+  if (const Status fits = CheckDenseSize(call); !fits.ok()) {
+    return responder->Send(ErrorResponse(fits));
+  }
   ReadSession::Spec spec;
   spec.model = call.model;
   spec.metrics = context.metrics;
@@ -109,6 +145,11 @@ void FinishPooling(const ServerContext& context, PoolingCall call,
     pooled.usage = results.usage;
     pooled.vectors.reserve(results.reads.size());
     for (ReadValues& read : results.reads) {
+      if (call.sparse) {
+        pooled.ids.push_back(std::move(read.ids));
+      } else if (GivesSparse(call)) {
+        read.values = DenseVector(read, call.model->traits.embedding_size);
+      }
       Finish(call, &read.values);
       pooled.vectors.push_back(std::move(read.values));
     }

@@ -20,6 +20,8 @@ namespace skein {
 // embeddings are normalized and shortened, and activations are applied to class outputs.
 struct PooledResults {
   std::vector<std::vector<float>> vectors;
+  // Only with PoolingCall::sparse: the ids of the vectors' elements. All other elements are 0.
+  std::vector<std::vector<TokenId>> ids;
   ReadUsage usage;
 };
 
@@ -33,11 +35,14 @@ struct PoolingCall {
   std::optional<int32_t> dimensions;  // an embedding keeps this many; unset: all
   Activation activation = Activation::kNone;
   std::string content_type = "application/json";  // of the answer
+  bool sparse = false;                            // the vectors of a SPLADE model stay sparse
 };
 
 // The first half of a handler: finds the model and reads the fields of every such request.
 // kUnsupported if the model has no such output. Errors in fields go to reader->status().
 Result<PoolingCall> BeginEmbedding(const ServerContext& context, FieldReader* reader);
+// Only for SPLADE models; the vectors stay sparse.
+Result<PoolingCall> BeginSparseEmbedding(const ServerContext& context, FieldReader* reader);
 Result<PoolingCall> BeginClassification(const ServerContext& context, FieldReader* reader);
 
 // Reads the fields `dimensions` and `normalize` of a request for embeddings.
@@ -48,7 +53,8 @@ Activation ActivationOf(const ModelTraits& traits);
 // The name of class i.
 std::string ClassLabel(const ModelTraits& traits, size_t i);
 
-// The second half of a handler: reads the inputs and answers with the result of `write`.
+// The second half of a handler: reads the inputs and answers with the result of `write`. Refuses
+// inputs whose sparse vectors would be too many with all their zeros.
 void FinishPooling(const ServerContext& context, PoolingCall call,
                    std::shared_ptr<Responder> responder,
                    std::function<std::string(const PooledResults&)> write);

@@ -37,6 +37,31 @@ double Cosine(std::span<const float> a, std::span<const float> b) {
   return lengths == 0 ? 0 : std::clamp(SumOfProducts(a, b) / lengths, -1.0, 1.0);
 }
 
+std::vector<float> DenseVector(const ReadValues& sparse, int32_t size) {
+  std::vector<float> vector(static_cast<size_t>(size));
+  for (size_t i = 0; i < sparse.ids.size(); ++i) {
+    vector[static_cast<size_t>(sparse.ids[i])] = sparse.values[i];
+  }
+  return vector;
+}
+
+double SparseProduct(const ReadValues& a, const ReadValues& b) {
+  double sum = 0;
+  for (size_t i = 0, j = 0; i < a.ids.size() && j < b.ids.size();) {
+    if (a.ids[i] == b.ids[j]) sum += double{a.values[i]} * double{b.values[j]};
+    const bool advances_a = a.ids[i] <= b.ids[j], advances_b = b.ids[j] <= a.ids[i];
+    i += advances_a ? 1 : 0;
+    j += advances_b ? 1 : 0;
+  }
+  return sum;
+}
+
+double SparseCosine(const ReadValues& a, const ReadValues& b) {
+  const double lengths =
+      std::sqrt(SumOfProducts(a.values, a.values)) * std::sqrt(SumOfProducts(b.values, b.values));
+  return lengths == 0 ? 0 : std::clamp(SparseProduct(a, b) / lengths, -1.0, 1.0);
+}
+
 std::vector<float> Activate(std::span<const float> values, Activation activation) {
   std::vector<float> result(values.begin(), values.end());
   if (activation == Activation::kSigmoid) {

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "skein/request.h"
 
 namespace skein {
 
@@ -12,6 +15,14 @@ void Normalize(std::span<float> values);
 
 // The cosine of the angle between two vectors of one size, in binary64; 0 if one is zero.
 double Cosine(std::span<const float> a, std::span<const float> b);
+
+// The vector [size] with the elements of a sparse embedding.
+std::vector<float> DenseVector(const ReadValues& sparse, int32_t size);
+
+// The sum of the products of two sparse embeddings' elements, in binary64 and in the order of ids.
+double SparseProduct(const ReadValues& a, const ReadValues& b);
+// The cosine of two sparse embeddings; 0 if one is zero.
+double SparseCosine(const ReadValues& a, const ReadValues& b);
 
 // How a classification head's outputs become scores.
 enum class Activation { kNone, kSoftmax, kSigmoid };

@@ -92,5 +92,20 @@ TEST(Vectors, Activate) {
   EXPECT_NEAR(Activate(odds, Activation::kSigmoid)[0], 0.75, 1e-7);
 }
 
+TEST(VectorsTest, SparseVectors) {
+  const ReadValues a = {.values = {1, 2, 3}, .ids = {0, 4, 5}};
+  const ReadValues b = {.values = {5, 7}, .ids = {4, 9}};
+  const ReadValues zero;
+  EXPECT_EQ(DenseVector(a, 7), (std::vector<float>{1, 0, 0, 0, 2, 3, 0}));
+  EXPECT_EQ(DenseVector(zero, 2), (std::vector<float>{0, 0}));
+  EXPECT_EQ(SparseProduct(a, b), 10);
+  EXPECT_EQ(SparseProduct(b, a), 10);
+  EXPECT_EQ(SparseProduct(a, a), 14);
+  EXPECT_EQ(SparseProduct(a, zero), 0);
+  EXPECT_DOUBLE_EQ(SparseCosine(a, b), 10 / std::sqrt(14.0 * 74.0));
+  EXPECT_EQ(SparseCosine(a, a), 1);
+  EXPECT_EQ(SparseCosine(zero, a), 0);
+}
+
 }  // namespace
 }  // namespace skein

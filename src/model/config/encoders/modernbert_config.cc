@@ -87,6 +87,15 @@ Status ReadRopes(const JsonObject& json, ModelConfig* config) {
   return Status::Ok();
 }
 
+// Reads the head that predicts masked tokens. Older configs state none of its members.
+Status ReadMaskedHead(const JsonObject& json, ModelConfig* config) {
+  SKEIN_ASSIGN_OR_RETURN(config->encoder.head_bias, ReadFlag(json, "classifier_bias", false));
+  SKEIN_ASSIGN_OR_RETURN(config->encoder.output_bias, ReadFlag(json, "decoder_bias", true));
+  config->encoder.head_activation = Activation::kGelu;
+  if (!json.Has("classifier_activation")) return Status::Ok();
+  return ReadActivation(json, "classifier_activation", &config->encoder.head_activation);
+}
+
 Status ReadClassifier(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(config->num_classes, ReadNumClasses(json));
   SKEIN_ASSIGN_OR_RETURN(config->encoder.head_bias, ReadFlag(json, "classifier_bias", false));
@@ -109,6 +118,7 @@ Status ReadModernBertConfig(const JsonObject& json, ModelConfig* config) {
   SKEIN_RETURN_IF_ERROR(ReadVariants(json, config));
   SKEIN_RETURN_IF_ERROR(ReadLocalLayers(json, config));
   SKEIN_RETURN_IF_ERROR(ReadRopes(json, config));
+  if (config->head == Head::kMaskedLanguageModel) return ReadMaskedHead(json, config);
   if (config->head != Head::kClassifier) return Status::Ok();
   config->encoder.tensor_prefix = "model.";
   return ReadClassifier(json, config);

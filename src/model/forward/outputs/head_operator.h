@@ -4,8 +4,8 @@
 
 namespace skein {
 
-// h = norm(activation(Wdense · h + b)) for a chunk of classes: the first layer of a classifier's
-// head. Some heads have no norm.
+// h = norm(activation(Wdense · h + b)) for a chunk of classes or of sparse vectors: the first layer
+// of a head. Some heads have no norm.
 class HeadOperator : public RowOperator {
  public:
   explicit HeadOperator(PassState& pass) : RowOperator(pass) {}

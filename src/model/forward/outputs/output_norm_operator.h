@@ -5,8 +5,8 @@
 
 namespace skein {
 
-// h = norm(x) for the tokens of a chunk of logits, labels, classes or markers. With int8 weights,
-// the int8 rows are written, too. For actions, h is x itself.
+// h = norm(x) for the tokens of a chunk of logits, labels, classes, markers or sparse vectors. With
+// int8 weights, the int8 rows are written, too. For actions, h is x itself.
 class OutputNormOperator : public RowOperator {
  public:
   OutputNormOperator(PassState& pass, OutputKind kind) : RowOperator(pass), kind_(kind) {}

@@ -1,0 +1,124 @@
+#include "model/config/encoders/sparse_config.h"
+
+#include <simdjson.h>
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io/json_file.h"
+#include "model/config/config_fields.h"
+
+namespace skein {
+namespace {
+
+constexpr char kPoolingKind[] = "SpladePooling";
+
+// The last part of a module's type, which is the name of its class in all versions of the library.
+std::string_view KindOf(std::string_view type) { return type.substr(type.rfind('.') + 1); }
+
+// The text of a member that is a string; empty if it is absent or of another type.
+std::string_view TextOf(const simdjson::dom::element& object, const char* key) {
+  std::string_view text;
+  if (object[key].get_string().get(text) != simdjson::SUCCESS) return {};
+  return text;
+}
+
+Result<SparseFields> ReadPooling(const std::string& path) {
+  SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(path));
+  const JsonObject& json = file.root();
+  SparseFields sparse;
+  SKEIN_ASSIGN_OR_RETURN(const auto strategy, json.String("pooling_strategy"));
+  if (strategy && *strategy != "max" && *strategy != "sum") {
+    return Unsupported(json, "pooling_strategy",
+                       "is '" + *strategy + "'; supported are 'max' and 'sum'");
+  }
+  sparse.sums = strategy == "sum";
+  SKEIN_ASSIGN_OR_RETURN(const auto activation, json.String("activation_function"));
+  if (activation && *activation != "relu" && *activation != "log1p_relu") {
+    return Unsupported(json, "activation_function",
+                       "is '" + *activation + "'; supported are 'relu' and 'log1p_relu'");
+  }
+  sparse.log_twice = activation == "log1p_relu";
+  return sparse;
+}
+
+// Reads the modules of documents from router_config.json: {"types": {name: type}, "structure":
+// {"query": [name], "document": [name]}}. The folder of a module has its name.
+Result<std::optional<SparseFields>> ReadRouter(const std::string& dir) {
+  SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(dir + "/router_config.json"));
+  SKEIN_ASSIGN_OR_RETURN(const auto types, file.root().Object("types"));
+  SKEIN_ASSIGN_OR_RETURN(const auto structure, file.root().Object("structure"));
+  if (!types || !structure) return std::optional<SparseFields>();
+  SKEIN_ASSIGN_OR_RETURN(const auto documents, structure->Strings("document"));
+  SKEIN_ASSIGN_OR_RETURN(const auto queries, structure->Strings("query"));
+  const auto pooling_of = [&](const std::vector<std::string>& names) -> Result<std::string> {
+    for (const std::string& name : names) {
+      SKEIN_ASSIGN_OR_RETURN(const auto type, types->String(name));
+      if (type && KindOf(*type) == kPoolingKind) return name;
+    }
+    return std::string();
+  };
+  if (!documents) return std::optional<SparseFields>();
+  SKEIN_ASSIGN_OR_RETURN(const std::string of_documents, pooling_of(*documents));
+  if (of_documents.empty()) return std::optional<SparseFields>();
+  SKEIN_ASSIGN_OR_RETURN(SparseFields sparse,
+                         ReadPooling(dir + "/" + of_documents + "/config.json"));
+  SKEIN_ASSIGN_OR_RETURN(const std::string of_queries,
+                         pooling_of(queries.value_or(std::vector<std::string>())));
+  sparse.documents_only = of_queries.empty();
+  return std::optional<SparseFields>(sparse);
+}
+
+}  // namespace
+
+Result<std::optional<SparseFields>> LoadSparseFields(const std::string& model_dir) {
+  const std::string path = model_dir + "/modules.json";
+  Result<std::string> text = ReadFile(path, JsonFile::kMaxBytes);
+  if (!text.ok()) return std::optional<SparseFields>();
+  // The file holds a list. One that cannot be read is reported by the reader of all modules.
+  const std::string_view bom = "\xef\xbb\xbf";
+  const std::string_view list = text->starts_with(bom) ? std::string_view(*text).substr(3) : *text;
+  Result<JsonFile> file = JsonFile::Parse("{\"modules\":" + std::string(list) + "}", path);
+  simdjson::dom::array modules;
+  if (!file.ok() || file->root().members()["modules"].get_array().get(modules) != simdjson::SUCCESS)
+    return std::optional<SparseFields>();
+  for (const simdjson::dom::element module : modules) {
+    const std::string_view kind = KindOf(TextOf(module, "type"));
+    const std::string dir = model_dir + "/" + std::string(TextOf(module, "path"));
+    if (kind == "Router") return ReadRouter(dir);
+    if (kind != kPoolingKind) continue;
+    SKEIN_ASSIGN_OR_RETURN(const SparseFields sparse, ReadPooling(dir + "/config.json"));
+    return std::optional<SparseFields>(sparse);
+  }
+  return std::optional<SparseFields>();
+}
+
+Status UseSparseHead(const SparseFields& sparse, ModelConfig* config) {
+  const std::string name = config->ArchitectureName();
+  if (!config->encoder.predicts_masked) {
+    return Status(StatusCode::kInvalidArgument,
+                  "the pooling splade needs a head that predicts masked tokens; the model is a " +
+                      name + ", not a model such as BertForMaskedLM",
+                  "pooling");
+  }
+  if (config->architecture == Architecture::kDebertaV2) {
+    return Status(StatusCode::kUnsupported,
+                  "the pooling splade is not supported for DebertaV2ForMaskedLM; supported are "
+                  "BertForMaskedLM, RobertaForMaskedLM, XLMRobertaForMaskedLM, "
+                  "DistilBertForMaskedLM, ModernBertForMaskedLM, GteForMaskedLM and NewForMaskedLM",
+                  "pooling");
+  }
+  config->head = Head::kMaskedLanguageModel;
+  config->encoder.sparse = sparse;
+  return Status::Ok();
+}
+
+Status AdaptHead(Pooling pooling, ModelConfig* config) {
+  const bool is_sparse = config->head == Head::kMaskedLanguageModel;
+  if (pooling == Pooling::kSplade && !is_sparse) return UseSparseHead({}, config);
+  if (pooling != Pooling::kSplade && is_sparse) config->head = Head::kNone;
+  return Status::Ok();
+}
+
+}  // namespace skein
