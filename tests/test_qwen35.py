@@ -117,13 +117,62 @@ def test_prompts_start_from_snapshots(model):
     head = text(maker, 128)
     with SkeinServer(model) as server:
         assert cached(server, head + text(maker, 40)) == 0
-        # The second prompt finds keys and values, but no state where the two part; it leaves one there.
-        assert cached(server, head + "x" + text(maker, 40)) == 0
+        # The first prompt has left a tentative snapshot 64 tokens before its end. The second finds keys and values as far as
+        # the two are alike, and leaves a snapshot where they part.
+        assert cached(server, head + "x" + text(maker, 40)) == 96
         assert cached(server, head + "y" + text(maker, 40)) == 128
         again = head + "z" + text(maker, 70)
         assert cached(server, again) == 128
         assert cached(server, again) == len(again) // 32 * 32
         assert cached(server, again + " and more") == len(again) // 32 * 32
+
+
+def ask(server, tokens, length):
+    """Greedy tokens behind these, what was computed, and the cached tokens of the prompt."""
+    answer = post(server, "/v1/completions", {"prompt": tokens, "max_tokens": length, "temperature": 0, "logprobs": 2,
+                                              "ignore_eos": True, "return_token_ids": True})
+    choice = answer["choices"][0]
+    return choice["token_ids"], [choice["text"], choice["logprobs"]], answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+
+@pytest.mark.parametrize("options", [[], ["--scheduling", "chunked-fcfs", "--max-num-batched-tokens", 48], ["--max-num-seqs", 1]],
+                         ids=lambda options: " ".join(map(str, options)))
+def test_a_turn_starts_behind_the_last_answer(model, options):
+    maker = random.Random(11)
+    turns = [[maker.randrange(30, 120) for _ in range(length)] for length in (150, 40, 71, 33)]
+    with SkeinServer(model, "--no-enable-prefix-caching") as server:
+        tokens, expected = [], []
+        for turn in turns:
+            tokens += turn
+            answer, essence, cached_tokens = ask(server, tokens, 75)
+            tokens += answer
+            expected.append(essence)
+            assert cached_tokens == 0
+    with SkeinServer(model, *options) as server:
+        tokens, found = [], []
+        for turn in turns:
+            begun = len(tokens)
+            tokens += turn
+            answer, essence, cached_tokens = ask(server, tokens, 75)
+            tokens += answer
+            found.append(essence)
+            # The last token of an answer is not computed.
+            assert cached_tokens == max(0, begun - 1) // 32 * 32
+    assert found == expected
+
+
+def test_a_decision_starts_behind_the_input_of_another_request(model):
+    maker = random.Random(13)
+    context = text(maker, 700)
+
+    def cached_tokens(server, instructions):
+        answer = post(server, "/v1/decisions", {"input": context, "questions": [{"type": "predicate", "instructions": instructions}]})
+        return answer["usage"]["input_tokens_details"]["cached_tokens"]
+
+    with SkeinServer(model) as server:
+        assert cached_tokens(server, text(maker, 40)) == 0
+        assert cached_tokens(server, text(maker, 40)) >= 512
+        assert cached_tokens(server, text(maker, 40)) >= 672
 
 
 ADAPTED = ("q_proj", "v_proj", "o_proj", "in_proj_qkv", "in_proj_z", "in_proj_a", "in_proj_b", "out_proj", "gate_proj", "down_proj")

@@ -65,6 +65,15 @@ void BlockPool::Keep(BlockId block) {
   At(block).kept = true;
 }
 
+void BlockPool::Discard(BlockId block) {
+  Block& entry = At(block);
+  SKEIN_CHECK(entry.kept);
+  entry.kept = false;
+  if (entry.ref_count > 0) return;
+  Unlink(block);
+  PushFree(block);
+}
+
 void BlockPool::PushFree(BlockId block) {
   blocks_[block] = Block{.next = free_head_};
   free_head_ = block;

@@ -24,7 +24,7 @@ constexpr int32_t BlocksFor(int64_t num_tokens) {
 //    |   last reference |      | Ref
 //    |   (kept)         v      |
 //    +---------------- cached -+
-//        EvictOldest
+//        EvictOldest, Discard
 //
 // Cached blocks are ordered by their last release. If a sequence releases its last block first,
 // EvictOldest takes blocks of the least recently used sequence first, and of these the last block
@@ -54,6 +54,8 @@ class BlockPool {
   void Unref(BlockId block);
   // Lets the last Unref of the block make it cached, not free. REQUIRES: the block is referenced.
   void Keep(BlockId block);
+  // Undoes Keep: a cached block becomes free. REQUIRES: the block is kept.
+  void Discard(BlockId block);
 
   // Aborts unless lists, counts and states agree. O(num_blocks).
   void CheckIntegrity() const;

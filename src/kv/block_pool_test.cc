@@ -46,7 +46,7 @@ RC_GTEST_PROP(BlockPoolModel, AgreesWithANaiveModel, ()) {
   std::set<BlockId> kept;
   std::deque<BlockId> cached;
   const auto calls = *rc::gen::container<std::vector<std::pair<int, int>>>(
-      rc::gen::pair(rc::gen::inRange(0, 5), rc::gen::inRange(0, num_blocks)));
+      rc::gen::pair(rc::gen::inRange(0, 6), rc::gen::inRange(0, num_blocks)));
   for (const auto& [call, block] : calls) {
     const bool is_cached = std::ranges::count(cached, block) > 0;
     if (call == 0) {
@@ -75,6 +75,10 @@ RC_GTEST_PROP(BlockPoolModel, AgreesWithANaiveModel, ()) {
     } else if (call == 4 && refs.count(block) > 0) {
       pool.Keep(block);
       kept.insert(block);
+    } else if (call == 5 && kept.count(block) > 0) {
+      pool.Discard(block);
+      kept.erase(block);
+      std::erase(cached, block);
     }
     pool.CheckIntegrity();
     RC_ASSERT(pool.num_cached() == static_cast<int>(cached.size()));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "base/check.h"
@@ -11,6 +12,7 @@ namespace skein {
 namespace {
 
 static_assert(kNoState == ForwardState::kNone);
+static_assert(std::size(ForwardState{}.snapshots) == kMaxRowSnapshots);
 
 ForwardState StateOf(const RowState& row) {
   ForwardState state = {.from = row.from, .to = row.to};

@@ -178,7 +178,16 @@ bool Admission::AttachBlocks(Sequence* sequence) {
       blocks_, sequence->tokens, sequence->max_cached_tokens(), HoldOf(*sequence), num_reserved);
   if (num_cached < 0) return false;
   sequence->num_computed = num_cached;
+  if (blocks_->states().enabled() && blocks_->prefix_caching() && !sequence->request->whole) {
+    sequence->blocks.WantSnapshots(static_cast<int32_t>(sequence->tokens.size()), num_cached,
+                                   sequence->request->request.group.parent_prefix_len);
+  }
   return true;
+}
+
+void Admission::AddSnapshot(const StepRow& row, int32_t num_tokens) {
+  SequenceBlocks& blocks = row.prefix != nullptr ? row.prefix->blocks : row.sequence->blocks;
+  blocks.AddSnapshot(blocks_, num_tokens / kBlockTokens * kBlockTokens);
 }
 
 // Decode-class requests keep a state from their first row on. OneShot requests keep a state only if
@@ -275,6 +284,10 @@ bool Admission::FindDecodeBlock(Sequence* sequence) {
 void Admission::Preempt(Sequence* sequence) {
   SKEIN_CHECK(!sequence->in_step);
   table_->EraseRunning(sequence);
+  // The row of its shared prefix may not be computed yet.
+  if (sequence->shared_prefix == nullptr) {
+    sequence->blocks.KeepEnd(blocks_, sequence->num_computed, SequenceStates::NextRow::kNone);
+  }
   ReleaseBlocks(sequence);
   sequence->num_computed = 0;
   slots_used_ -= sequence->num_slots;

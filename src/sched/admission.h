@@ -70,6 +70,9 @@ class Admission {
   // Prepares the sequence's next row, of `num_tokens` tokens. Returns false if no state is
   // available for the row's end.
   bool BeginRow(Sequence* sequence, int32_t num_tokens);
+  // Lets the row, which is not yet planned, or a later row leave a snapshot at the last block end
+  // within these tokens. Does nothing in a model without states.
+  void AddSnapshot(const StepRow& row, int32_t num_tokens);
   // Frees a state for a row of a sequence or prefix with this key. Gives up a shared prefix other
   // than `except`, or a younger, partly computed prompt without a row in `planned`. Returns false
   // if there is neither.

@@ -10,6 +10,8 @@
 namespace skein {
 namespace {
 
+using NextRow = SequenceStates::NextRow;
+
 // Cuts the first `count` elements off `*left`.
 template <typename T>
 std::span<T> TakeFirst(size_t count, std::span<T>* left) {
@@ -105,6 +107,7 @@ void Completion::CompleteRow(const StepRow& row, const ResultSpans& results, Tim
   EmitPromptLogprobs(sequence, results.prompt_logprobs);
   if (sequence->num_remaining() > 0) {
     request->step_rest = {};
+    sequence->blocks.KeepEnd(blocks_, sequence->num_computed, NextRow::kChunk);
     ranks_->NoteProgress(sequence, sequence->num_computed, now_us);
   } else if (!request->forked) {
     FinishPrompt(sequence, results, now_us);
@@ -166,6 +169,8 @@ void Completion::ForkSamples(Sequence* sequence, std::span<DrawResult> results, 
       Fork(sequence, sample, token);
     }
   }
+  sequence->blocks.KeepEnd(blocks_, sequence->num_computed,
+                           own_token ? NextRow::kDecode : NextRow::kNone);
   if (!own_token) return EndSequence(sequence, SequenceState::kFinished);
   Continue(sequence, *own_token, now_us);
 }
@@ -176,6 +181,8 @@ void Completion::FinishDecode(Sequence* sequence, DrawResult* result, TimeUs now
   const auto earlier = std::span<const TokenId>(sequence->tokens).subspan(request->prompt_len);
   const std::optional<FinishReason> finish = FinishOf(*request, earlier, token);
   EmitToken(request, sequence->sample, std::move(result->token), finish, now_us);
+  sequence->blocks.KeepEnd(blocks_, sequence->num_computed,
+                           finish ? NextRow::kNone : NextRow::kDecode);
   if (finish) {
     EndSequence(sequence, SequenceState::kFinished);
   } else {

@@ -66,6 +66,9 @@ struct RowFork {
   int32_t num_tokens = 0;  // below kBlockTokens; 0: no fork
 };
 
+// The most states within a row that it leaves as snapshots.
+inline constexpr size_t kMaxRowSnapshots = 8;
+
 // The states of a row, in a model with linear layers. The row starts from the state after the
 // tokens before it, and leaves the state after its last token.
 struct RowState {
@@ -76,7 +79,7 @@ struct RowState {
     StateId state = kNoState;
     int32_t at = 0;
   };
-  std::array<Snapshot, 2> snapshots = {};  // used entries come first, in order
+  std::array<Snapshot, kMaxRowSnapshots> snapshots = {};  // used entries come first, in order
 };
 
 // Consecutive tokens of one sequence, computed in one step:

@@ -5,6 +5,16 @@
 #include "base/check.h"
 
 namespace skein {
+namespace {
+
+// Tentative snapshots lie this many tokens before the end of a prompt, then kTentativeGrowth times
+// as many, and so on. So a prompt that differs from its d-th last token on leaves a snapshot for
+// its successors that is at most kTentativeGrowth * d tokens before its end, and a block.
+constexpr int32_t kTentativeTokens = 2 * kBlockTokens;
+constexpr int32_t kTentativeGrowth = 4;
+constexpr int32_t kMaxTentative = 5;
+
+}  // namespace
 
 void SequenceBlocks::Reserve(int64_t num_tokens) {
   hashes_.Reserve(num_tokens);
@@ -146,6 +156,34 @@ void SequenceBlocks::Release(BlockManager* manager) {
 
 bool SequenceBlocks::TakeState(BlockManager* manager) {
   return !manager->states().enabled() || states_.TakeOwn(&manager->states());
+}
+
+void SequenceBlocks::AddSnapshot(BlockManager* manager, int32_t num_tokens) {
+  if (manager->states().enabled()) states_.AddSnapshot(&manager->states(), num_tokens);
+}
+
+void SequenceBlocks::WantSnapshots(int32_t num_tokens, int32_t num_cached, int32_t shared_len) {
+  // Snapshots stand at the ends of blocks that are kept.
+  const auto want = [&](int32_t at, bool tentative) {
+    const int32_t num_blocks = std::min<int32_t>(at / kBlockTokens, std::ssize(blocks_));
+    if (num_blocks * kBlockTokens > num_cached) {
+      states_.WantSnapshot(num_blocks * kBlockTokens, tentative);
+    }
+  };
+  if (shared_len > 0) return want(shared_len, false);
+  int32_t before_end = kTentativeTokens;
+  for (int i = 0; i < kMaxTentative && before_end < num_tokens - num_cached; ++i) {
+    want(num_tokens - before_end, true);
+    before_end *= kTentativeGrowth;
+  }
+}
+
+void SequenceBlocks::KeepEnd(BlockManager* manager, int32_t num_computed,
+                             SequenceStates::NextRow next) {
+  const int32_t num_blocks = num_computed / kBlockTokens;
+  if (!manager->states().enabled() || num_computed % kBlockTokens != 0) return;
+  if (num_blocks == 0 || num_blocks > num_published_) return;
+  states_.KeepEnd(&manager->states(), blocks_[num_blocks - 1], next);
 }
 
 bool SequenceBlocks::BeginRow(BlockManager* manager, int32_t begin, int32_t num_tokens,

@@ -94,9 +94,17 @@ class SequenceBlocks {
   // The row is computed and its blocks are published; or the row is given up (SequenceStates).
   void FinishRow(BlockManager* manager);
   bool AbandonRow(BlockManager* manager);
-  // As TakeOwn and WantSnapshot of SequenceStates. They do nothing in a model without states.
+  // Makes the state after the `num_computed` tokens a snapshot if they end with a published block
+  // (SequenceStates::KeepEnd).
+  void KeepEnd(BlockManager* manager, int32_t num_computed, SequenceStates::NextRow next);
+  // As the functions of SequenceStates. They do nothing in a model without states.
   bool TakeState(BlockManager* manager);
   void WantSnapshot(int32_t num_tokens) { states_.WantSnapshot(num_tokens); }
+  void AddSnapshot(BlockManager* manager, int32_t num_tokens);
+  // Asks for snapshots of a prompt of which `num_cached` tokens are attached. `shared_len`: the
+  // tokens that other prompts are known to begin with; 0: none are known. REQUIRES: the blocks are
+  // attached.
+  void WantSnapshots(int32_t num_tokens, int32_t num_cached, int32_t shared_len);
 
   // Gives all blocks and states back. The hashes stay.
   void Release(BlockManager* manager);

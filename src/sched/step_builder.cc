@@ -221,6 +221,7 @@ Sequence* StepBuilder::NextOfDecodeSet(int32_t max_tokens,
     const StepRow* leader = LeaderOf(*next, need.num_cached);
     if (leader != nullptr) {
       if (leader->sequence != nullptr) ranks_->Inherit(leader->sequence, *next);
+      admission_->AddSnapshot(*leader, CommonLength(*leader, *next));
       decode_set_->SetAside(*next->request, now_us_);
       continue;
     }
@@ -299,8 +300,18 @@ int32_t StepBuilder::ChunkOf(const Sequence& sequence) const {
   const int32_t num_remaining = sequence.num_remaining();
   const int32_t tail_len = std::min(sequence.request->tail_len, num_remaining);
   if (num_remaining <= tokens_left_) return num_remaining;
-  if (num_remaining > tail_len) return std::min(tokens_left_, num_remaining - tail_len);
+  if (num_remaining > tail_len) {
+    return CutAtBlock(sequence.num_computed, std::min(tokens_left_, num_remaining - tail_len));
+  }
   return step_.prefills.empty() ? num_remaining : 0;
+}
+
+// The number of the first `num_tokens` tokens from `begin` on that a chunk takes. In a model with
+// states, it ends with a block if it can: only there the state becomes a snapshot.
+int32_t StepBuilder::CutAtBlock(int32_t begin, int32_t num_tokens) const {
+  if (!blocks_->states().enabled()) return num_tokens;
+  const int32_t end = (begin + num_tokens) / kBlockTokens * kBlockTokens;
+  return end > begin ? end - begin : num_tokens;
 }
 
 // A sequence that gave up its state waits again, or has been admitted again and has its row.
@@ -338,9 +349,9 @@ bool StepBuilder::AddWholePrompt(Sequence* sequence) {
 bool StepBuilder::AddSharedPrefix(SharedPrefix* prefix, const SequenceKey& key) {
   if (prefix->ready()) return true;
   const int32_t num_left = prefix->length() - prefix->num_computed;
-  const int32_t num_tokens = std::min(num_left, tokens_left_);
+  const bool split = tokens_left_ < num_left;
+  const int32_t num_tokens = split ? CutAtBlock(prefix->num_computed, tokens_left_) : num_left;
   if (prefix->num_planned > 0 || num_tokens == 0) return false;
-  const bool split = num_tokens < num_left;
   if (config_.policies.sharing != Sharing::kChunked && split && !step_.prefills.empty())
     return false;
   while (!prefixes_->BeginRow(prefix, num_tokens)) {
@@ -370,12 +381,16 @@ const StepRow* StepBuilder::LeaderOf(const Sequence& head, int32_t num_cached) c
   return nullptr;
 }
 
+// The tokens of `head` that are in blocks which the leader publishes. Only full blocks are.
+int32_t StepBuilder::CommonLength(const StepRow& leader, const Sequence& head) {
+  const int32_t num_held = static_cast<int32_t>(leader.blocks().table().size()) * kBlockTokens;
+  return std::min(SharedLength(leader.tokens(), head.shareable()) / kBlockTokens * kBlockTokens,
+                  num_held);
+}
+
 bool StepBuilder::IsWorthWaiting(const StepRow& leader, const Sequence& head,
                                  int32_t num_cached) const {
-  // Only full blocks are published.
-  const int32_t num_held = static_cast<int32_t>(leader.blocks().table().size()) * kBlockTokens;
-  const int32_t common = std::min(
-      SharedLength(leader.tokens(), head.shareable()) / kBlockTokens * kBlockTokens, num_held);
+  const int32_t common = CommonLength(leader, head);
   const int32_t num_saved = common - num_cached;
   const int32_t num_waited = std::max(leader.num_tokens, common - leader.begin());
   return num_saved > kMinSavedPerTokenWaited * num_waited;
@@ -393,6 +408,7 @@ bool StepBuilder::WaitsForPrefix(Sequence* head) {
   }
   if (now_us_ - since_us >= config_.max_prefix_wait_us) return false;
   if (leader->sequence != nullptr) ranks_->Inherit(leader->sequence, *head);
+  admission_->AddSnapshot(*leader, CommonLength(*leader, *head));
   return true;
 }
 

@@ -50,6 +50,7 @@ class StepBuilder {
   Added AddHead(Sequence* head);
   bool AddChunk(Sequence* sequence);
   int32_t ChunkOf(const Sequence& sequence) const;
+  int32_t CutAtBlock(int32_t begin, int32_t num_tokens) const;
   bool AddWholePrompt(Sequence* sequence);
   // `key`: the key of the member that is being added.
   bool AddSharedPrefix(SharedPrefix* prefix, const SequenceKey& key);
@@ -71,6 +72,7 @@ class StepBuilder {
   bool PrefersUrgentToStarted() const;
   bool SetChooses() const { return decode_set_->Chooses() && !decode_set_->FollowsOrder(); }
   const StepRow* LeaderOf(const Sequence& head, int32_t num_cached) const;
+  static int32_t CommonLength(const StepRow& leader, const Sequence& head);
   bool IsWorthWaiting(const StepRow& leader, const Sequence& head, int32_t num_cached) const;
   bool WaitsForPrefix(Sequence* head);
   StepSoFar SoFar() const {

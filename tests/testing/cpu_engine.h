@@ -80,6 +80,7 @@ class Server {
     const bool whole = runtime_->config().is_encoder() || options.pooling != Pooling::kLast;
     scheduler.max_model_len = runtime_->max_model_len();
     scheduler.num_kv_blocks = options.num_kv_blocks;
+    scheduler.num_states = runtime_->num_states();
     scheduler.max_num_seqs = options.max_num_seqs;
     scheduler.max_num_batched_tokens = options.max_num_batched_tokens;
     scheduler.prefix_caching = options.caching;

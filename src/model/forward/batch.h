@@ -35,7 +35,7 @@ struct ForwardState {
 
   int32_t from = kNone;                    // kNone: the row begins its sequence
   int32_t to = kNone;                      // kNone: the state is not kept
-  std::array<Snapshot, 2> snapshots = {};  // used entries come first
+  std::array<Snapshot, 8> snapshots = {};  // used entries come first
 };
 
 // Consecutive tokens of one sequence. The keys and values of its positions [0, begin) are in the

@@ -121,6 +121,10 @@ void SharedPrefixes::Complete(const StepRow& row, TimeUs now_us) {
   prefix->num_planned = 0;
   prefix->blocks.Publish(blocks_, prefix->tokens, prefix->num_computed);
   prefix->blocks.FinishRow(blocks_);
+  // Members start from the state at the prefix's end, so that state does not move.
+  if (!prefix->ready()) {
+    prefix->blocks.KeepEnd(blocks_, prefix->num_computed, SequenceStates::NextRow::kChunk);
+  }
   // A block that was in the cache already takes the place of the computed one, also for members:
   // they never hold a block without the one that the cache has before it.
   for (Sequence* member : prefix->members) {

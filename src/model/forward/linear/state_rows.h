@@ -29,8 +29,9 @@ class StateRows {
       Load(piece, offset, size, state);
       int32_t done = 0;  // tokens of the piece that were walked
       for (const auto& snapshot : pass_.batch.rows[piece.row].state.snapshots) {
+        if (snapshot.slot == ForwardState::kNone) break;
         const int32_t end = snapshot.at - piece.position;
-        if (snapshot.slot == ForwardState::kNone || end <= done || end > piece.count) continue;
+        if (end <= done || end > piece.count) continue;
         fn(piece.first + done, end - done);
         Store(state, size, SlotOf(snapshot.slot), offset);
         done = end;
