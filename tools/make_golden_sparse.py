@@ -18,7 +18,7 @@ import transformers
 from sentence_transformers import SparseEncoder
 from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sparse_encoder.modules import SparseStaticEmbedding, SpladePooling
-from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers import models as tokenizer_models
 
 import make_golden_encoders as encoders
@@ -46,15 +46,16 @@ MODELS = [
 ]
 
 
-def write_tokenizer(folder):
+def write_tokenizer(folder, words=(), added=()):
     letters = string.ascii_lowercase
-    pieces = [*SPECIAL, *letters, *("##" + letter for letter in letters), ","]
+    pieces = [*SPECIAL, *letters, *("##" + letter for letter in letters), ",", *words]
     tokenizer = Tokenizer(tokenizer_models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
     tokenizer.add_special_tokens(SPECIAL)
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in added])
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
     fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=100, **names)
     fast.save_pretrained(folder)

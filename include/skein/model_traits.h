@@ -62,6 +62,18 @@ struct SparseTraits {
   bool documents_only = false;  // queries get their weights from a table, which is not read here
 };
 
+// A ColBERT model (Khattab and Zaharia 2020): a text has a vector for each token. The score of a
+// query and a document is the sum, over the query's vectors, of the largest product with a vector
+// of the document.
+struct LateInteractionTraits {
+  int32_t query_marker = -1, document_marker = -1;  // the id behind the first token; -1: none
+  int32_t query_length = 0, document_length = 0;    // longer texts lose their end; 0: no limit
+  int32_t expansion_length = 0;       // queries are filled up to this length; 0: they are not
+  int32_t expansion_id = 0;           // that fills
+  bool attends_to_expansion = false;  // whether tokens attend to it
+  std::vector<int32_t> skipped_ids;   // ascending: ids whose vectors documents leave out
+};
+
 // The abilities of a model, beside its size, according to its files. They decide which routes the
 // server offers; no computation needs them.
 struct ModelTraits {
@@ -78,6 +90,7 @@ struct ModelTraits {
   std::map<std::string, std::string> prompts;  // name -> text put before an input
   std::string default_prompt;                  // the name of one of the prompts, or empty
   std::optional<SparseTraits> sparse;          // embeddings are sparse
+  std::optional<LateInteractionTraits> late_interaction;  // embeddings have a vector for each token
 
   // ClassifySpec.
   bool classifies = false;

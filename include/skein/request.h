@@ -139,6 +139,9 @@ struct Request {
   std::vector<TokenId> prompt;
   // The first token of the second segment; only for models with segments (cross-encoders).
   std::optional<int32_t> second_segment_begin;
+  // The number of first tokens that all tokens attend to; none attends to the tokens behind them.
+  // Unset: all. Only for encoders.
+  std::optional<int32_t> num_attended;
   OutputSpec output;
   std::optional<PromptLogprobsSpec> prompt_logprobs;
   GroupSpec group;

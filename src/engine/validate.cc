@@ -254,6 +254,10 @@ Status ValidateRequest(const EngineLimits& limits, const Request& request) {
     SKEIN_RETURN_IF_ERROR(CheckRange("second_segment_begin", *request.second_segment_begin, 0,
                                      static_cast<double>(request.prompt.size())));
   }
+  if (request.num_attended) {
+    SKEIN_RETURN_IF_ERROR(CheckRange("num_attended", *request.num_attended, 1,
+                                     static_cast<double>(request.prompt.size())));
+  }
   if (request.prompt_logprobs) SKEIN_RETURN_IF_ERROR(CheckPromptLogprobs(limits, request));
   if (request.generates()) return CheckGenerate(limits, request);
   if (const auto* decide = std::get_if<DecideSpec>(&request.output)) {

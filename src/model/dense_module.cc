@@ -33,15 +33,15 @@ Status ReadActivation(const JsonObject& json, Activation* activation) {
   return Unsupported(json, kActivationKey, "is '" + *name + "'; supported are " + known);
 }
 
-Status CheckPlain(const JsonObject& json) {
+Status CheckPlain(const JsonObject& json, const std::string& input) {
   SKEIN_ASSIGN_OR_RETURN(const auto residual, json.Bool("use_residual"));
   if (residual.value_or(false)) {
     return Unsupported(json, "use_residual", "is true; only false is supported");
   }
   for (const char* key : {"module_input_name", "module_output_name"}) {
     SKEIN_ASSIGN_OR_RETURN(const auto name, json.String(key));
-    if (name && *name != "sentence_embedding") {
-      return Unsupported(json, key, "is '" + *name + "'; only 'sentence_embedding' is supported");
+    if (name && *name != input) {
+      return Unsupported(json, key, "is '" + *name + "'; only '" + input + "' is supported");
     }
   }
   return Status::Ok();
@@ -49,7 +49,7 @@ Status CheckPlain(const JsonObject& json) {
 
 }  // namespace
 
-Result<DenseModule> LoadDenseModule(const std::string& dir) {
+Result<DenseModule> LoadDenseModule(const std::string& dir, bool of_tokens) {
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(dir + "/config.json"));
   const JsonObject& json = file.root();
   DenseModule module;
@@ -58,7 +58,7 @@ Result<DenseModule> LoadDenseModule(const std::string& dir) {
   SKEIN_RETURN_IF_ERROR(RequireSize(json, "out_features", kMaxWidth, &module.out_features));
   SKEIN_ASSIGN_OR_RETURN(module.has_bias, ReadFlag(json, "bias", true));
   SKEIN_RETURN_IF_ERROR(ReadActivation(json, &module.activation));
-  SKEIN_RETURN_IF_ERROR(CheckPlain(json));
+  SKEIN_RETURN_IF_ERROR(CheckPlain(json, of_tokens ? "token_embeddings" : "sentence_embedding"));
   return module;
 }
 

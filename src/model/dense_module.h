@@ -29,8 +29,9 @@ struct DenseWeights {
 };
 
 // Reads dir/config.json. Fails with kUnsupported, naming the member, if this engine would compute
-// the module differently: other activations, residuals, or inputs other than the embedding.
-Result<DenseModule> LoadDenseModule(const std::string& dir);
+// the module differently: other activations, residuals, or inputs other than the embedding, or
+// other than the tokens' states if the module is `of_tokens`.
+Result<DenseModule> LoadDenseModule(const std::string& dir, bool of_tokens = false);
 
 // Reads dir/model.safetensors.
 Result<DenseWeights> LoadDenseWeights(const DenseModule& module, DType dtype);

@@ -281,6 +281,7 @@ int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Poo
     }
   }
   if (config.head == Head::kNone) pass.batch().embedded_rows.push_back(0);
+  if (config.head == Head::kTokenVectors) pass.batch().state_tokens.push_back(0);
   if (config.head == Head::kMaskedLanguageModel) {
     for (int32_t i = 0; i < tokens; ++i) {
       pass.batch().sparse_tokens.push_back({i, i + 1 == tokens});
@@ -376,6 +377,7 @@ OutputSpec OutputOf(Head head) {
       return DecideSpec{.markers = {0}};
     case Head::kNone:
     case Head::kMaskedLanguageModel:
+    case Head::kTokenVectors:
       break;
   }
   return EmbedSpec{};

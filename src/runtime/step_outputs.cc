@@ -68,6 +68,7 @@ void StepOutputs::AddRow(const PlanRow& row, std::span<const BlockId> blocks, Fo
   batch->rows.back().state = StateOf(row.state);
   batch->rows.back().adapter = row.adapter_id;
   batch->rows.back().second_segment_begin = row.second_segment_begin;
+  batch->rows.back().num_attended = row.num_attended;
   const auto row_index = static_cast<int32_t>(batch->rows.size()) - 1;
   const PromptLogprobsRange& range = row.prompt_logprobs;
   if (!range.tokens.empty()) {
@@ -106,10 +107,10 @@ void StepOutputs::AddRead(const PlanRow& row, int32_t row_index, ForwardBatch* b
       label_reads_.push_back(read);
     }
   } else if (const auto* embed = std::get_if<EmbedSpec>(row.read)) {
-    if (embed->all_tokens) {
+    if (embed->all_tokens || weights_->config.head == Head::kTokenVectors) {
       std::vector<float>& values = results_.reads[read].values.values;
       values.clear();
-      values.reserve(row.tokens.size() * weights_->config.hidden_size);
+      values.reserve(row.tokens.size() * StateWidth());
       for (int32_t token = first_token; token <= last_token; ++token) {
         batch->state_tokens.push_back(token);
         state_reads_.push_back(read);
@@ -208,7 +209,7 @@ void StepOutputs::Take(OutputKind kind, int32_t index, const ForwardBatch& batch
   } else if (kind == OutputKind::kStates) {
     result = &results_.reads[state_reads_[index]];
     auto& values = result->values.values;
-    values.insert(values.end(), output, output + weights_->config.hidden_size);
+    values.insert(values.end(), output, output + StateWidth());
     const bool ends =
         index + 1 == std::ssize(state_reads_) || state_reads_[index + 1] != state_reads_[index];
     if (!ends) return;

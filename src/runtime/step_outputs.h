@@ -93,6 +93,11 @@ class StepOutputs {
     int32_t logprobs = 0;
   };
 
+  // The width of a token's state, or of its vector in a ColBERT model.
+  size_t StateWidth() const {
+    const bool projects = weights_->config.head == Head::kTokenVectors;
+    return projects ? weights_->embedding_size() : weights_->config.hidden_size;
+  }
   // Keeps the elements that are not 0.
   static void TakeSparse(std::span<const float> vector, ReadValues* values);
   void AddRead(const PlanRow& row, int32_t row_index, ForwardBatch* batch);

@@ -117,6 +117,7 @@ struct PlanRow {
   int32_t adapter_id = 0;  // Request::adapter_id
   // For models with segments: the position at which the second segment begins.
   int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
+  int32_t num_attended = std::numeric_limits<int32_t>::max();  // Request::num_attended
 };
 
 // In the results below, `finite` is false if the model's output held NaN or +inf. That request then

@@ -80,6 +80,8 @@ PlanRow MakeRow(const StepRow& row) {
   plan_row.adapter_id = sequence->request->request.adapter_id;
   plan_row.second_segment_begin =
       sequence->request->request.second_segment_begin.value_or(std::numeric_limits<int32_t>::max());
+  plan_row.num_attended =
+      sequence->request->request.num_attended.value_or(std::numeric_limits<int32_t>::max());
   return plan_row;
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "apps/host/decision_model_traits.h"
 #include "apps/read_json.h"
@@ -13,12 +14,12 @@
 namespace skein {
 namespace {
 
-Status InvalidFile(const std::string& path, const std::string& problem) {
+Status InvalidFile(const std::string &path, const std::string &problem) {
   return Status(StatusCode::kInvalidArgument, path + ": " + problem);
 }
 
 // The object in a file; an empty object if the file does not exist.
-Result<Json> ReadObjectIfThere(const std::string& path) {
+Result<Json> ReadObjectIfThere(const std::string &path) {
   return std::filesystem::exists(path) ? ReadJsonObject(path) : Json::object();
 }
 
@@ -29,10 +30,10 @@ bool ContainsIgnoringCase(std::string_view text, std::string_view part) {
   return !std::ranges::search(text, part, equal).empty();
 }
 
-// Reads id2label in the order of the ids. Without it, the labels have the names of the reference
-// library.
-Status ReadLabels(const std::string& path, const Json& config_json, const ModelConfig& config,
-                  ModelTraits* traits) {
+// Reads id2label in the order of the ids. Without it, the labels have the names
+// of the reference library.
+Status ReadLabels(const std::string &path, const Json &config_json, const ModelConfig &config,
+                  ModelTraits *traits) {
   for (int32_t i = 0; i < config.num_classes; ++i) {
     traits->class_labels.push_back("LABEL_" + std::to_string(i));
   }
@@ -50,7 +51,7 @@ Status ReadLabels(const std::string& path, const Json& config_json, const ModelC
   return Status::Ok();
 }
 
-Status ReadMatryoshka(const std::string& path, const Json& config_json, ModelTraits* traits) {
+Status ReadMatryoshka(const std::string &path, const Json &config_json, ModelTraits *traits) {
   const auto sizes = config_json.find("matryoshka_dimensions");
   if (sizes == config_json.end() || sizes->is_null()) {
     const auto any = config_json.find("is_matryoshka");
@@ -58,7 +59,7 @@ Status ReadMatryoshka(const std::string& path, const Json& config_json, ModelTra
     return Status::Ok();
   }
   if (!sizes->is_array()) return InvalidFile(path, "'matryoshka_dimensions' is not a list");
-  for (const Json& size : *sizes) {
+  for (const Json &size : *sizes) {
     if (!size.is_number_integer() || size < 1 || size > traits->embedding_size) {
       return InvalidFile(path, "'matryoshka_dimensions' holds " + size.dump() +
                                    "; must be in [1, " + std::to_string(traits->embedding_size) +
@@ -70,15 +71,17 @@ Status ReadMatryoshka(const std::string& path, const Json& config_json, ModelTra
   return Status::Ok();
 }
 
-// Reads a Dense module, whose input size must be the output size of the modules before it.
-Status ReadDense(const std::string& model_dir, const std::string& path, const Json& module,
-                 ModelUse* use) {
+// Reads a Dense module, whose input size must be the output size of the modules
+// before it.
+Status ReadDense(const std::string &model_dir, const std::string &path, const Json &module,
+                 ModelUse *use) {
   if (!module.contains("path") || !module["path"].is_string()) {
     return InvalidFile(path, "holds a Dense module without a 'path'");
   }
   SKEIN_ASSIGN_OR_RETURN(DenseModule dense,
-                         LoadDenseModule(model_dir + "/" + module["path"].get<std::string>()));
-  int32_t& size = use->traits.embedding_size;
+                         LoadDenseModule(model_dir + "/" + module["path"].get<std::string>(),
+                                         use->colbert.has_value()));
+  int32_t &size = use->traits.embedding_size;
   if (dense.in_features != size) {
     return InvalidFile(dense.dir + "/config.json",
                        "'in_features' is " + std::to_string(dense.in_features) +
@@ -89,19 +92,20 @@ Status ReadDense(const std::string& model_dir, const std::string& path, const Js
   return Status::Ok();
 }
 
-// Whether a module belongs to SPLADE models, whose pooling LoadModelConfig reads.
-bool IsOfSparse(const std::string& kind) {
+// Whether a module belongs to SPLADE models, whose pooling LoadModelConfig
+// reads.
+bool IsOfSparse(const std::string &kind) {
   return kind == "MLMTransformer" || kind == "SpladePooling" || kind == "Router";
 }
 
-// Reads modules.json: the steps that turn hidden states into an embedding. LoadPooling reads the
-// pooling itself.
-Status ReadModules(const std::string& model_dir, const std::string& path, const Json& modules,
-                   bool is_sparse, ModelUse* use) {
+// Reads modules.json: the steps that turn hidden states into an embedding.
+// LoadPooling reads the pooling itself.
+Status ReadModules(const std::string &model_dir, const std::string &path, const Json &modules,
+                   bool is_sparse, ModelUse *use) {
   if (!modules.is_array()) return InvalidFile(path, "is not a list of modules");
-  bool& normalizes = use->traits.normalizes;
+  bool &normalizes = use->traits.normalizes;
   normalizes = false;
-  for (const Json& module : modules) {
+  for (const Json &module : modules) {
     if (!module.is_object() || !module.contains("type") || !module["type"].is_string()) {
       return InvalidFile(path, "holds a module without a 'type'");
     }
@@ -111,21 +115,24 @@ Status ReadModules(const std::string& model_dir, const std::string& path, const 
       normalizes = true;
     } else if (kind == "Dense" && !normalizes) {
       SKEIN_RETURN_IF_ERROR(ReadDense(model_dir, path, module, use));
+    } else if (use->colbert && kind == "MultiVectorMask") {
+      continue;  // LoadColbertConfig reads it
     } else if (kind != "Transformer" && kind != "Pooling" && !(is_sparse && IsOfSparse(kind))) {
       return Status(StatusCode::kUnsupported,
                     path + ": the module '" + type +
-                        "' is not supported here; supported are Transformer, Pooling, Dense and "
+                        "' is not supported here; supported are Transformer, "
+                        "Pooling, Dense and "
                         "Normalize, in this order");
     }
   }
   return Status::Ok();
 }
 
-Status ReadPrompts(const std::string& path, const Json& json, ModelTraits* traits) {
+Status ReadPrompts(const std::string &path, const Json &json, ModelTraits *traits) {
   const auto prompts = json.find("prompts");
   if (prompts == json.end() || prompts->is_null()) return Status::Ok();
   if (!prompts->is_object()) return InvalidFile(path, "'prompts' is not an object");
-  for (const auto& [name, text] : prompts->items()) {
+  for (const auto &[name, text] : prompts->items()) {
     if (!text.is_string()) return InvalidFile(path, "the prompt '" + name + "' is not a string");
     traits->prompts[name] = text.get<std::string>();
   }
@@ -140,7 +147,7 @@ Status ReadPrompts(const std::string& path, const Json& json, ModelTraits* trait
 }
 
 // Sets the traits of a SPLADE model.
-Status UseSparse(ModelConfig config, ModelTraits* traits) {
+Status UseSparse(ModelConfig config, ModelTraits *traits) {
   SKEIN_RETURN_IF_ERROR(AdaptHead(Pooling::kSplade, &config));
   traits->sparse.emplace().documents_only = config.encoder.sparse.documents_only;
   traits->embedding_size = config.vocab_size;
@@ -148,18 +155,20 @@ Status UseSparse(ModelConfig config, ModelTraits* traits) {
   return Status::Ok();
 }
 
-Status PoolsNothing(const ModelConfig& config, const std::string& answers) {
+Status PoolsNothing(const ModelConfig &config, const std::string &answers) {
   return Status(StatusCode::kInvalidArgument,
                 "--pooling asks for embeddings; the model is a " + config.ArchitectureName() +
                     ", which gives " + answers,
                 "pooling");
 }
 
-Status ReadSequenceLimit(const std::string& path, const Json& json, int32_t* limit) {
+Status ReadSequenceLimit(const std::string &path, const Json &json, int32_t *limit) {
   const auto lower = json.find("do_lower_case");
   if (lower != json.end() && *lower == true) {
     return Status(StatusCode::kUnsupported,
-                  path + ": 'do_lower_case' is true; texts are only lowered by the tokenizer");
+                  path +
+                      ": 'do_lower_case' is true; texts are only lowered by "
+                      "the tokenizer");
   }
   const auto length = json.find("max_seq_length");
   if (length == json.end() || length->is_null()) return Status::Ok();
@@ -176,12 +185,13 @@ Status ReadSequenceLimit(const std::string& path, const Json& json, int32_t* lim
 
 }  // namespace
 
-Status SetRerankTemplate(RerankTemplate option, const ModelConfig& config, ModelTraits* traits) {
+Status SetRerankTemplate(RerankTemplate option, const ModelConfig &config, ModelTraits *traits) {
   if (option == RerankTemplate::kAuto) return Status::Ok();
   traits->qwen3_reranker = option == RerankTemplate::kQwen3;
   if (traits->qwen3_reranker && (config.is_encoder() || config.head == Head::kNone)) {
     return Status(StatusCode::kInvalidArgument,
-                  "--rerank-template is 'qwen3', which asks a causal model or a classifier built "
+                  "--rerank-template is 'qwen3', which asks a causal model or "
+                  "a classifier built "
                   "from one; the model is a " +
                       config.ArchitectureName(),
                   "rerank-template");
@@ -189,10 +199,10 @@ Status SetRerankTemplate(RerankTemplate option, const ModelConfig& config, Model
   return Status::Ok();
 }
 
-Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string& name,
-                                 const ModelConfig& config, std::optional<Pooling> pooling) {
+Result<ModelUse> LoadModelTraits(const std::string &model_dir, const std::string &name,
+                                 const ModelConfig &config, std::optional<Pooling> pooling) {
   ModelUse use;
-  ModelTraits& traits = use.traits;
+  ModelTraits &traits = use.traits;
   if (config.head == Head::kDecision) {
     if (pooling) return PoolsNothing(config, "decisions");
     traits.generates = false;
@@ -213,18 +223,25 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
     traits.multi_label = config_json.value("problem_type", Json()) == "multi_label_classification";
     return use;
   }
+  SKEIN_ASSIGN_OR_RETURN(use.colbert, LoadColbertConfig(model_dir));
+  if (use.colbert && pooling) return PoolsNothing(config, "a vector for each token");
   const std::string modules_path = model_dir + "/modules.json";
-  const bool has_modules = std::filesystem::exists(modules_path);
+  // A projection in the model's own file stands in place of modules.
+  const bool has_modules = config.encoder.token_width == 0 && std::filesystem::exists(modules_path);
   traits.embeds = config.head == Head::kNone || config.head == Head::kMaskedLanguageModel ||
                   has_modules || pooling.has_value();
-  if (!traits.embeds) return use;
-  traits.embedding_size = config.hidden_size;
+  if (use.colbert) traits.embeds = false;
+  if (!traits.embeds && !use.colbert) return use;
+  traits.embedding_size =
+      config.encoder.token_width > 0 ? config.encoder.token_width : config.hidden_size;
   if (!pooling && config.head == Head::kMaskedLanguageModel) pooling = Pooling::kSplade;
-  // Unless their files name a pooling, bidirectional models are pooled as in sentence-transformers.
-  if (!pooling) {
+  // Unless their files name a pooling, bidirectional models are pooled as in
+  // sentence-transformers.
+  if (!pooling && !use.colbert) {
     SKEIN_ASSIGN_OR_RETURN(pooling, LoadPooling(model_dir));
   }
-  use.pooling = pooling.value_or(config.bidirectional ? Pooling::kMean : Pooling::kLast);
+  use.pooling =
+      pooling.value_or(config.bidirectional && !use.colbert ? Pooling::kMean : Pooling::kLast);
   if (use.pooling == Pooling::kSplade) {
     SKEIN_RETURN_IF_ERROR(UseSparse(config, &traits));
   }
@@ -241,6 +258,11 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
   const std::string limit_path = model_dir + "/sentence_bert_config.json";
   SKEIN_ASSIGN_OR_RETURN(const Json limit, ReadObjectIfThere(limit_path));
   SKEIN_RETURN_IF_ERROR(ReadSequenceLimit(limit_path, limit, &use.max_seq_length));
+  // ColBERT's queries and documents have lengths of their own.
+  if (use.colbert) {
+    const int32_t limit_of_all = std::exchange(use.max_seq_length, 0);
+    if (use.colbert->document_length == 0) use.colbert->document_length = limit_of_all;
+  }
   return use;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "model/config/config.h"
+#include "model/config/encoders/colbert_config.h"
 #include "model/dense_module.h"
 #include "model/pooling.h"
 #include "skein/choice_names.h"
@@ -18,7 +19,9 @@ namespace skein {
 struct ModelUse {
   ModelTraits traits;
   Pooling pooling = Pooling::kLast;  // of embeddings
-  std::vector<DenseModule> dense;    // applied after the pooling
+  std::vector<DenseModule> dense;    // applied after the pooling, or to each token's state
+  // Set for a ColBERT model, whose traits still lack the ids of its tokens (SetLateInteraction).
+  std::optional<ColbertConfig> colbert;
   // max_seq_length of sentence-transformers: longer inputs were cut when the model was trained. 0:
   // not given.
   int32_t max_seq_length = 0;

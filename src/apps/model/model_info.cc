@@ -64,7 +64,8 @@ std::string Positions(const ModelConfig& config) {
 }
 
 // The kinds of answers that the model gives.
-std::string Answers(const ModelTraits& traits) {
+std::string Answers(const ModelUse& info) {
+  const ModelTraits& traits = info.traits;
   std::string text;
   const auto add = [&](const std::string& answer) { text += (text.empty() ? "" : ", ") + answer; };
   if (traits.generates) add("tokens");
@@ -73,6 +74,7 @@ std::string Answers(const ModelTraits& traits) {
     add(fmt::format("{}embeddings of {}{}", traits.sparse ? "sparse " : "", traits.embedding_size,
                     traits.normalizes ? ", normalized" : ""));
   }
+  if (info.colbert) add(fmt::format("{} numbers for each token", traits.embedding_size));
   if (traits.classifies) {
     add(fmt::format("{} {}{}", traits.class_labels.size(),
                     traits.class_labels.size() == 1 ? "score" : "classes",
@@ -298,7 +300,7 @@ std::string ToText(const ModelInfo& info) {
                        : c.tie_embeddings     ? "tied to the embedding"
                                               : "of its own";
   line("vocabulary", fmt::format("{} tokens, output matrix {}", c.vocab_size, output));
-  line("answers", Answers(info.use.traits));
+  line("answers", Answers(info.use));
   if (info.use.traits.decision_model) AddDecisionModel(c, *info.use.traits.decision_model, line);
   line("context", fmt::format("{} tokens", c.max_position));
   line("parameters", fmt::format("{}", c.NumParameters()));

@@ -11,6 +11,7 @@
 #include "model/config/clef_config.h"
 #include "model/config/config_fields.h"
 #include "model/config/decoder_config.h"
+#include "model/config/encoders/colbert_config.h"
 #include "model/config/encoders/deberta_config.h"
 #include "model/config/encoders/encoder_config.h"
 #include "model/config/encoders/modernbert_config.h"
@@ -84,6 +85,7 @@ constexpr ArchitectureName kArchitectures[] = {
     {"DistilBertForMaskedLM", "distilbert", Architecture::kDistilBert, Head::kMaskedLanguageModel},
     {"DebertaV2ForMaskedLM", "deberta-v2", Architecture::kDebertaV2, Head::kMaskedLanguageModel},
     {"ModernBertForMaskedLM", "modernbert", Architecture::kModernBert, Head::kMaskedLanguageModel},
+    {"HF_ColBERT", "bert", Architecture::kBert, Head::kTokenVectors},
     {"NewForMaskedLM", "new", Architecture::kGte, Head::kMaskedLanguageModel},
     {"GteForMaskedLM", "gte", Architecture::kGte, Head::kMaskedLanguageModel},
     // Only the text part is used; its members are in text_config.
@@ -260,8 +262,10 @@ std::string ModelConfig::ArchitectureName() const {
     if (decision.is_joint()) return "Clef";
     return decision.is_pointer ? "Kev" : decision.is_compact() ? "sysone" : "Laya";
   }
+  // Only BERT has a name with ColBERT's head; other encoders have theirs without it.
+  const bool is_bare = head == Head::kTokenVectors && encoder.token_width == 0;
   for (const auto& entry : kArchitectures) {
-    if (entry.architecture == architecture && entry.head == head &&
+    if (entry.architecture == architecture && entry.head == (is_bare ? Head::kNone : head) &&
         entry.reward_mlp == decoder.reward_mlp) {
       return entry.name;
     }
@@ -311,11 +315,13 @@ Result<ModelConfig> LoadModelConfig(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + "/config.json"));
   SKEIN_ASSIGN_OR_RETURN(ModelConfig config, ReadConfig(file.root()));
   if (IsClefDir(model_dir)) SKEIN_RETURN_IF_ERROR(AddClefHead(model_dir, &config));
-  if (config.is_encoder() && (config.head == Head::kNone || config.encoder.rotates)) {
+  if (config.is_encoder() && (config.head != Head::kClassifier || config.encoder.rotates)) {
     SKEIN_RETURN_IF_ERROR(FindTensorPrefix(model_dir, &config));
   }
   SKEIN_ASSIGN_OR_RETURN(const auto sparse, LoadSparseFields(model_dir));
   if (sparse) SKEIN_RETURN_IF_ERROR(UseSparseHead(*sparse, &config));
+  SKEIN_ASSIGN_OR_RETURN(const auto colbert, LoadColbertConfig(model_dir));
+  if (colbert) SKEIN_RETURN_IF_ERROR(UseTokenVectors(model_dir, &config));
   SKEIN_ASSIGN_OR_RETURN(const std::optional<DType> dtype, ReadAnyDType(file.root()));
   if (dtype) {
     config.file_dtype = *dtype;

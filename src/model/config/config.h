@@ -46,7 +46,8 @@ enum class Head {
   // The head that predicts masked tokens, in a SPLADE model: it gives a sparse vector of a whole
   // row, over the vocabulary.
   kMaskedLanguageModel,
-  kDecision,  // of a decision model: a logit for each option, and logits of the actions
+  kTokenVectors,  // of a ColBERT model: a projection that gives a vector for each token
+  kDecision,      // of a decision model: a logit for each option, and logits of the actions
 };
 
 // Layers in which a token attends only to keys near it. All other layers are global.
@@ -127,6 +128,9 @@ struct EncoderFields {
   bool output_bias = true;  // of the head that predicts masked tokens: biases of the logits
   // Whether config.json names a head that predicts masked tokens. It is read if vectors are sparse.
   bool predicts_masked = false;
+  // The size of a vector, if ColBERT's projection is in the model's own file; 0: Dense modules
+  // project.
+  int32_t token_width = 0;
   SparseFields sparse;        // with Head::kMaskedLanguageModel
   std::string tensor_prefix;  // of the encoder's tensors in the files: "model." or nothing
 };

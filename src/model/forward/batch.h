@@ -57,6 +57,8 @@ struct ForwardRow {
   int32_t adapter = 0;  // number in ForwardContext::adapters, counted from 1; 0: base model
   // For encoders: the first position of the second segment.
   int32_t second_segment_begin = std::numeric_limits<int32_t>::max();
+  // For encoders: the number of first tokens that the tokens of the row attend to.
+  int32_t num_attended = std::numeric_limits<int32_t>::max();
   ForwardState state = {};
   int32_t question_type = 0;  // for decision models: the row of the type embedding
   // For decision models that read a question's options side by side. Option i is the tokens

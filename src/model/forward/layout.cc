@@ -46,6 +46,7 @@ void BatchLayout::CheckRow(const ForwardRow& row) const {
   SKEIN_CHECK(bounds.empty() ||
               (bounds.size() >= 2 && bounds.front() >= 1 && bounds.back() <= row.num_tokens &&
                std::ranges::is_sorted(bounds)));
+  SKEIN_CHECK(row.num_attended >= 1);
   const size_t num_adapters = context_.adapters == nullptr ? 0 : context_.adapters->size();
   SKEIN_CHECK(row.adapter >= 0 && static_cast<size_t>(row.adapter) <= num_adapters);
   if (config.has_linear_layers()) CheckState(row);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <span>
+#include <utility>
 
 namespace skein {
 namespace {
@@ -45,6 +46,7 @@ Status EncoderLoader::WalkBert() {
   }
   SKEIN_RETURN_IF_ERROR(Norm(norm, weights_.final_norm, weights_.final_norm_bias));
   if (config_.head == Head::kMaskedLanguageModel) return WalkMaskedHead(masked);
+  if (config_.encoder.token_width > 0) return WalkProjection();
   if (config_.head != Head::kClassifier) return Status::Ok();
   weights_.head_activation = names.head_activation;
   SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.head_dense, 0, hidden}}, hidden, hidden,
@@ -84,6 +86,16 @@ Status EncoderLoader::WalkMaskedHead(const MaskedHead& head) {
   const bool has_own = files.Has(own) && (!config_.tie_embeddings || !files.Has(head.decoder_bias));
   return loader_.Vector(has_own ? own : head.decoder_bias, config_.vocab_size,
                         weights_.output_bias);
+}
+
+// Reads ColBERT's projection of the tokens' states.
+Status EncoderLoader::WalkProjection() {
+  const int32_t width = config_.encoder.token_width;
+  DenseWeights dense;
+  SKEIN_RETURN_IF_ERROR(
+      loader_.PlainMatrix({{"linear", 0, width}}, width, config_.hidden_size, dense.weight));
+  if (!loader_.checking()) weights_.embedding_dense.push_back(std::move(dense));
+  return Status::Ok();
 }
 
 Status EncoderLoader::WalkBertLayer(const EncoderLayerNames& names, LayerWeights& layer) {

@@ -28,6 +28,7 @@ class EncoderLoader {
   Status WalkBert();
   Status WalkWords(const std::string& words, const MaskedHead& head);
   Status WalkMaskedHead(const MaskedHead& head);
+  Status WalkProjection();
   Status WalkBertLayer(const EncoderLayerNames& names, LayerWeights& layer);
   Status WalkDistances(const EncoderNames& names);
   Status WalkDistanceLayer(const EncoderLayerNames& names, LayerWeights& layer);

@@ -8,7 +8,7 @@ namespace {
 // The prefix of the encoder's tensors in a model with a head.
 std::string Prefix(const ModelConfig& config) {
   if (config.head == Head::kNone || config.head == Head::kMaskedLanguageModel ||
-      config.encoder.rotates) {
+      config.head == Head::kTokenVectors || config.encoder.rotates) {
     return config.encoder.tensor_prefix;
   }
   switch (config.architecture) {

@@ -122,6 +122,9 @@ class EncoderLister {
     if (config_.head == Head::kMaskedLanguageModel) {
       AddMaskedHead(names.head_dense, names.head_norm, names.decoder, names.decoder_bias);
     }
+    if (config_.encoder.token_width > 0) {
+      Linear("linear", config_.encoder.token_width, hidden, TensorRole::kInput, false);
+    }
   }
 
   void AddMaskedHead(const std::string& dense, const std::string& norm, const std::string& decoder,

@@ -138,8 +138,8 @@ struct ModelWeights {
   CompactHeadWeights compact_head;  // instead of `decision`, if the head is compact
   JointHeadWeights joint_head;      // instead of `decision`, if the head is joint
 
-  // For an embedding model: the modules after the pooling, in order. LoadWeights leaves the list
-  // empty.
+  // For an embedding model: the modules after the pooling, or for each token's state, in order.
+  // LoadWeights only reads a projection in the model's own file (EncoderFields::token_width).
   std::vector<DenseWeights> embedding_dense;
 
   // The size of an embedding.

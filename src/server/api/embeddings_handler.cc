@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "server/api/token_embeddings.h"
 #include "server/generation/answer_format.h"
 #include "server/generation/generation_call.h"
 #include "server/json/request_body.h"
@@ -118,17 +119,27 @@ Result<PoolingCall> BeginTask(const ServerContext& context, FieldReader* reader)
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, reader));
   const auto task = reader->String("task");
   if (task && *task != "embed" && *task != "classify") {
-    reader->RefuseValue("task", "\"embed\" or \"classify\"", Json(*task));
+    reader->RefuseValue(
+        "task", "\"embed\" or \"classify\", or \"token_embed\" with a ColBERT model", Json(*task));
     return reader->status();
   }
   const bool embeds = task ? *task == "embed" : model->traits.embeds;
   return embeds ? BeginEmbedding(context, reader) : BeginClassification(context, reader);
 }
 
+// Whether /pooling is asked for the vectors of tokens: a ColBERT model gives nothing else.
+Result<bool> AsksTokens(const ServerContext& context, FieldReader* reader) {
+  SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, reader));
+  const auto task = reader->String("task");
+  return model->traits.late_interaction && (!task || *task == "token_embed");
+}
+
 Status StartPooling(const ServerContext& context, const HttpRequest& request,
                     std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
   FieldReader reader(body);
+  SKEIN_ASSIGN_OR_RETURN(const bool tokens, AsksTokens(context, &reader));
+  if (tokens) return StartTokenEmbeddings(context, &reader, std::move(responder));
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginTask(context, &reader));
   InputOptions options = ReadInputOptions(&reader, *call.model);
   const bool embeds = std::holds_alternative<EmbedSpec>(call.request.output);

@@ -14,7 +14,7 @@ Json OutputModalities(const ModelTraits& traits) {
   Json modalities = Json::array();
   if (traits.generates) modalities = {"text", "decisions"};
   if (traits.decision_model) modalities.push_back("decisions");
-  if (traits.embeds) modalities.push_back("embeddings");
+  if (traits.embeds || traits.late_interaction) modalities.push_back("embeddings");
   if (traits.classifies) modalities.push_back("classes");
   return modalities;
 }

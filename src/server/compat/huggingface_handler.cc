@@ -196,7 +196,7 @@ void ShowInfo(const ServerContext& context, std::shared_ptr<const HttpRequest>,
       labels[std::to_string(i)] = model.traits.class_labels[i];
     }
     info["model_type"]["classifier"]["id2label"] = std::move(labels);
-  } else if (model.traits.embeds) {
+  } else if (model.traits.embeds || model.traits.late_interaction) {
     info["model_type"]["embedding"] = Json::object();
     if (model.traits.sparse) info["model_type"]["embedding"]["pooling"] = "splade";
   }

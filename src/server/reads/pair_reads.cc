@@ -13,6 +13,7 @@
 #include "server/decisions/decision_requests.h"
 #include "server/decisions/option_spellings.h"
 #include "server/prompt_text.h"
+#include "server/reads/late_interaction.h"
 #include "server/reads/read_inputs.h"
 #include "server/reads/vectors.h"
 
@@ -424,11 +425,65 @@ Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) 
   return result;
 }
 
+// Reads the late interaction of a query's tokens with those of a document.
+Result<PairReads> LateReads(const ModelEntry& model, const PairTask& task) {
+  SKEIN_RETURN_IF_ERROR(
+      CheckNumReads(model, task.document_field, task.queries.size() + task.documents.size()));
+  const size_t most = task.max_prompt_tokens.value_or(MaxPairTokens(model));
+  PairReads result;
+  std::vector<std::vector<TokenId>> ids;
+  const auto add = [&](LateSide side, const std::string& text, const std::string& field) -> Status {
+    const char* const name = side == LateSide::kQuery ? "query" : "document";
+    SKEIN_ASSIGN_OR_RETURN(LateText late, EncodeLate(model, side, PromptNamed(model.traits, {name}),
+                                                     text, most, field));
+    Request& request = result.requests.emplace_back(task.base);
+    request.prompt = late.ids;
+    request.num_attended = late.num_attended;
+    request.output = EmbedSpec{};
+    ids.push_back(std::move(late.ids));
+    return Status::Ok();
+  };
+  for (size_t i = 0; i < task.queries.size(); ++i) {
+    SKEIN_RETURN_IF_ERROR(add(LateSide::kQuery, task.queries[i], QueryFieldOf(task, i)));
+  }
+  constexpr size_t kFloatsMax = size_t{64} << 20;  // of all vectors: 256 MiB
+  const size_t tokens_max = kFloatsMax / static_cast<size_t>(model.traits.embedding_size);
+  size_t num_tokens = 0;
+  for (size_t i = 0; i < task.documents.size(); ++i) {
+    SKEIN_RETURN_IF_ERROR(add(LateSide::kDocument, task.documents[i], FieldOf(task, i)));
+    num_tokens += ids.back().size();
+    if (num_tokens <= tokens_max) continue;
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} have more than {} tokens together: send several requests",
+                              task.document_field, tokens_max),
+                  task.document_field);
+  }
+  result.scores = [&traits = model.traits, num_queries = task.queries.size(),
+                   ids = std::move(ids)](const ReadResults& results) {
+    const auto width = static_cast<size_t>(traits.embedding_size);
+    const auto vectors_of = [&](size_t i, LateSide side) {
+      std::vector<float> vectors =
+          InteractingVectors(*traits.late_interaction, side, ids[i], results.reads[i].values);
+      NormalizeEach(vectors, width);
+      return vectors;
+    };
+    std::vector<double> scores;
+    std::vector<float> query = vectors_of(0, LateSide::kQuery);
+    for (size_t i = num_queries; i < ids.size(); ++i) {
+      if (num_queries > 1) query = vectors_of(i - num_queries, LateSide::kQuery);
+      scores.push_back(MaxSim(query, vectors_of(i, LateSide::kDocument), width));
+    }
+    return scores;
+  };
+  return result;
+}
+
 }  // namespace
 
 size_t MaxPairTokens(const ModelEntry& model) {
   const ModelTraits& traits = model.traits;
-  const bool reads_labels = !traits.classifies && (traits.qwen3_reranker || !traits.embeds);
+  const bool reads_labels =
+      !traits.classifies && !traits.late_interaction && (traits.qwen3_reranker || !traits.embeds);
   return reads_labels ? MaxLabelTokens(model) : MaxTokens(model);
 }
 
@@ -436,6 +491,7 @@ Result<PairReads> MakePairReads(const ModelEntry& model, const PairTask& task) {
   SKEIN_RETURN_IF_ERROR(CheckNumReads(model, task.document_field, task.documents.size()));
   if (model.traits.classifies) return ClassifierReads(model, task);
   if (model.traits.qwen3_reranker) return RerankerReads(model, task);
+  if (model.traits.late_interaction) return LateReads(model, task);
   if (model.traits.embeds) return EmbeddingReads(model, task);
   return AskedReads(model, task);
 }

@@ -19,6 +19,7 @@ namespace skein {
 //                           output, or the probability of the second of two classes
 //   Qwen3-Reranker          its own template: P(yes) of {no, yes}
 //   embedding model         the cosine of two embeddings; the product of sparse ones
+//   ColBERT model           the late interaction of their tokens' vectors
 //   other causal models     by the model's profile or the request: P(yes) of the relevance
 //                           question of docs/decisions.md, or how much likelier the document makes
 //                           the query (Sachan et al. 2022, "Improving Passage Retrieval with

@@ -73,6 +73,11 @@ Result<PoolingCall> Begin(const ServerContext& context, FieldReader* reader) {
 Result<PoolingCall> BeginEmbedding(const ServerContext& context, FieldReader* reader) {
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, Begin(context, reader));
   const ModelTraits& traits = call.model->traits;
+  if (traits.late_interaction) {
+    return Lacks(*call.model,
+                 "embeddings of a whole text: it has a vector for each token, which /pooling gives "
+                 "(task token_embed)");
+  }
   if (!traits.embeds) {
     return Lacks(*call.model,
                  traits.generates ? "embeddings: it was loaded without --pooling" : "embeddings");
@@ -89,6 +94,15 @@ Result<PoolingCall> BeginSparseEmbedding(const ServerContext& context, FieldRead
   }
   call.request.output = EmbedSpec{};
   call.sparse = true;
+  return call;
+}
+
+Result<PoolingCall> BeginTokenEmbedding(const ServerContext& context, FieldReader* reader) {
+  SKEIN_ASSIGN_OR_RETURN(PoolingCall call, Begin(context, reader));
+  if (!call.model->traits.late_interaction) {
+    return Lacks(*call.model, "vectors of tokens: it is no ColBERT model; see /embed_all");
+  }
+  call.request.output = EmbedSpec{};
   return call;
 }
 
@@ -137,6 +151,7 @@ void FinishPooling(const ServerContext& context, PoolingCall call,
     Request& request = spec.requests.emplace_back(call.request);
     request.prompt = std::move(input.ids);
     request.second_segment_begin = input.second_segment_begin;
+    request.num_attended = input.num_attended;
   }
   call.inputs.inputs.clear();
   spec.content_type = call.content_type;

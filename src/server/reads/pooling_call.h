@@ -43,6 +43,8 @@ struct PoolingCall {
 Result<PoolingCall> BeginEmbedding(const ServerContext& context, FieldReader* reader);
 // Only for SPLADE models; the vectors stay sparse.
 Result<PoolingCall> BeginSparseEmbedding(const ServerContext& context, FieldReader* reader);
+// Only for ColBERT models: the vectors of all tokens.
+Result<PoolingCall> BeginTokenEmbedding(const ServerContext& context, FieldReader* reader);
 Result<PoolingCall> BeginClassification(const ServerContext& context, FieldReader* reader);
 
 // Reads the fields `dimensions` and `normalize` of a request for embeddings.

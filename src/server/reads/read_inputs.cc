@@ -84,6 +84,24 @@ Status EncodeFully(const ModelEntry& model, const InputOptions& options, const E
 
 }  // namespace
 
+namespace {
+
+// Encodes a text of a ColBERT model.
+Result<ReadInput> EncodeLateInput(const ModelEntry& model, const InputOptions& options,
+                                  std::string_view text, const std::string& param) {
+  const bool cuts = options.truncation.has_value();
+  const size_t most = cuts ? options.truncation->max_length : MaxTokens(model);
+  SKEIN_ASSIGN_OR_RETURN(LateText late,
+                         EncodeLate(model, *options.late, options.prompt, text, most, param));
+  ReadInput input;
+  input.ids = std::move(late.ids);
+  input.num_attended = late.num_attended;
+  input.is_text = true;
+  return input;
+}
+
+}  // namespace
+
 InputOptions ReadInputOptions(FieldReader* reader, const ModelEntry& model) {
   InputOptions options;
   options.add_special_tokens = reader->Bool("add_special_tokens").value_or(true);
@@ -131,6 +149,7 @@ Result<ReadInput> EncodeText(const ModelEntry& model, const InputOptions& option
   const auto refuse = [&](const Status& status) {
     return Status(status.code(), param + ": " + status.message(), param);
   };
+  if (options.late) return EncodeLateInput(model, options, text.text, param);
   std::string prompted;
   EncodeInput whole = text;
   if (!options.prompt.empty()) {
@@ -138,6 +157,7 @@ Result<ReadInput> EncodeText(const ModelEntry& model, const InputOptions& option
     whole.text = prompted;
   }
   ReadInput input;
+  input.is_text = true;
   if (!whole.pair) {
     Status encoded = Status::Ok();
     if (!options.truncation) {

@@ -10,6 +10,7 @@
 #include "server/json/field_reader.h"
 #include "server/json/json.h"
 #include "server/model_registry.h"
+#include "server/reads/late_interaction.h"
 #include "skein/request.h"
 #include "text/tokenizer.h"
 
@@ -20,7 +21,8 @@ struct InputOptions {
   bool add_special_tokens = true;
   // Longer prompts are truncated, but keep their special tokens. Unset: they are refused.
   std::optional<Truncation> truncation;
-  std::string prompt;  // the text before each input
+  std::string prompt;            // the text before each input
+  std::optional<LateSide> late;  // for a ColBERT model: which side of an interaction the texts are
   bool prompt_asked =
       false;  // set by the request, not by the model's default: ids are then refused
 };
@@ -37,6 +39,8 @@ void ReadPromptName(FieldReader* reader, const ModelEntry& model, InputOptions* 
 struct ReadInput {
   std::vector<TokenId> ids;
   std::optional<int32_t> second_segment_begin;
+  std::optional<int32_t> num_attended;
+  bool is_text = false;  // no array of ids
 };
 
 struct ReadInputs {

@@ -1,13 +1,12 @@
 #include "model/config/encoders/sparse_config.h"
 
-#include <simdjson.h>
-
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "io/json_file.h"
 #include "model/config/config_fields.h"
+#include "model/config/encoders/module_list.h"
 
 namespace skein {
 namespace {
@@ -16,13 +15,6 @@ constexpr char kPoolingKind[] = "SpladePooling";
 
 // The last part of a module's type, which is the name of its class in all versions of the library.
 std::string_view KindOf(std::string_view type) { return type.substr(type.rfind('.') + 1); }
-
-// The text of a member that is a string; empty if it is absent or of another type.
-std::string_view TextOf(const simdjson::dom::element& object, const char* key) {
-  std::string_view text;
-  if (object[key].get_string().get(text) != simdjson::SUCCESS) return {};
-  return text;
-}
 
 Result<SparseFields> ReadPooling(const std::string& path) {
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(path));
@@ -73,22 +65,10 @@ Result<std::optional<SparseFields>> ReadRouter(const std::string& dir) {
 }  // namespace
 
 Result<std::optional<SparseFields>> LoadSparseFields(const std::string& model_dir) {
-  const std::string path = model_dir + "/modules.json";
-  Result<std::string> text = ReadFile(path, JsonFile::kMaxBytes);
-  if (!text.ok()) return std::optional<SparseFields>();
-  // The file holds a list. One that cannot be read is reported by the reader of all modules.
-  const std::string_view bom = "\xef\xbb\xbf";
-  const std::string_view list = text->starts_with(bom) ? std::string_view(*text).substr(3) : *text;
-  Result<JsonFile> file = JsonFile::Parse("{\"modules\":" + std::string(list) + "}", path);
-  simdjson::dom::array modules;
-  if (!file.ok() || file->root().members()["modules"].get_array().get(modules) != simdjson::SUCCESS)
-    return std::optional<SparseFields>();
-  for (const simdjson::dom::element module : modules) {
-    const std::string_view kind = KindOf(TextOf(module, "type"));
-    const std::string dir = model_dir + "/" + std::string(TextOf(module, "path"));
-    if (kind == "Router") return ReadRouter(dir);
-    if (kind != kPoolingKind) continue;
-    SKEIN_ASSIGN_OR_RETURN(const SparseFields sparse, ReadPooling(dir + "/config.json"));
+  for (const ModuleEntry& module : LoadModuleList(model_dir)) {
+    if (module.kind == "Router") return ReadRouter(module.dir);
+    if (module.kind != kPoolingKind) continue;
+    SKEIN_ASSIGN_OR_RETURN(const SparseFields sparse, ReadPooling(module.dir + "/config.json"));
     return std::optional<SparseFields>(sparse);
   }
   return std::optional<SparseFields>();

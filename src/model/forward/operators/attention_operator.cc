@@ -71,8 +71,10 @@ void AttentionOperator::Run(int32_t ticket) {
     SKEIN_CHECK(row_words <= kWords);
     for (int32_t active = span.first; active < span.first + span.count; ++active) {
       const int32_t position = pass_.layout.Position(span.row, pass_.layout.TokenAt(active));
-      const int32_t num_keys = c.bidirectional ? row.num_tokens : position + 1;
+      const int32_t num_keys =
+          c.bidirectional ? std::min(row.num_tokens, row.num_attended) : position + 1;
       KeyWindow window = WindowOf(position);
+      window.first = std::min(window.first, num_keys - 1);
       const uint32_t* visible = nullptr;
       if (has_options) {
         if (num_words + row_words > kWords) {

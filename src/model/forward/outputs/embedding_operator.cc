@@ -82,7 +82,8 @@ void EmbeddingOperator::Run(int32_t ticket) {
   }
   const int32_t token = pass_.layout.OutputToken(kind_, range_.first + ticket);
   FinalNormRow(pass_, token, pass_.Output(ticket), DType::kF32);
-  if (kind_ == OutputKind::kEmbedding) Dense(ticket);
+  const bool projects = pass_.config().head == Head::kTokenVectors;
+  if (kind_ == OutputKind::kEmbedding || projects) Dense(ticket);
 }
 
 // Norms in place: no later operator reads the residual stream of these tokens.

@@ -12,7 +12,7 @@ namespace skein {
 // stage, kToken. Pooling by the mean has two, kNorm and kMean. Classes that are read from the mean
 // also have these two.
 enum class EmbeddingStage : uint8_t {
-  kToken,  // the norm of one token; for an embedding, then the Dense modules
+  kToken,  // the norm of one token; for an embedding or a token's vector, then the Dense modules
   kNorm,   // the norms of all tokens, in place
   kMean,   // the mean of all, some columns in a ticket; then the Dense modules, or h of the classes
 };
