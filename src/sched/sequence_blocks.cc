@@ -170,7 +170,7 @@ void SequenceBlocks::WantSnapshots(int32_t num_tokens, int32_t num_cached, int32
       states_.WantSnapshot(num_blocks * kBlockTokens, tentative);
     }
   };
-  if (shared_len > 0) return want(shared_len, false);
+  want(shared_len, false);
   int32_t before_end = kTentativeTokens;
   for (int i = 0; i < kMaxTentative && before_end < num_tokens - num_cached; ++i) {
     want(num_tokens - before_end, true);

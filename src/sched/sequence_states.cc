@@ -10,7 +10,7 @@ namespace skein {
 namespace {
 
 // Whether a snapshot may take a state that only saves work. Running sequences need states, too.
-bool HasSpare(const StatePool& pool) { return 4 * pool.num_available() > pool.num_states(); }
+bool HasSpare(const StatePool& pool) { return 8 * pool.num_available() > pool.num_states(); }
 
 }  // namespace
 

@@ -43,7 +43,7 @@ class SequenceStates {
   void FinishRow(StatePool* pool, std::span<const BlockId> blocks);
   // Makes the state after the last computed token the snapshot of `block`, which ends there. It
   // replaces the previous one that a decode made here; the previous one of a chunk becomes
-  // tentative. If another row follows, that takes a state, and needs more than a quarter of them to
+  // tentative. If another row follows, that takes a state, and needs more than an eighth of them to
   // be available. REQUIRES: the last row is computed and no other has begun.
   void KeepEnd(StatePool* pool, BlockId block, NextRow next);
   // The row is given up. Returns false if the row's start is lost, because the row writes its end
