@@ -9,15 +9,15 @@
 namespace skein {
 namespace {
 
-// The tokenizer's mask token. In the files it is a string, or an object with
-// the string as its content.
-Result<std::string> MaskTokenOf(const std::string &dir) {
-  for (const char *name : {"/tokenizer_config.json", "/special_tokens_map.json"}) {
+// The tokenizer's mask token. In the files it is a string, or an object with the string as its
+// content.
+Result<std::string> MaskTokenOf(const std::string& dir) {
+  for (const char* name : {"/tokenizer_config.json", "/special_tokens_map.json"}) {
     if (!std::filesystem::exists(dir + name)) continue;
     SKEIN_ASSIGN_OR_RETURN(const Json json, ReadJsonObject(dir + name));
     const auto found = json.find("mask_token");
     if (found == json.end()) continue;
-    const Json &token = found->is_object() ? found->value("content", Json()) : *found;
+    const Json& token = found->is_object() ? found->value("content", Json()) : *found;
     if (token.is_string()) return token.get<std::string>();
   }
   return std::string("[MASK]");
@@ -28,10 +28,10 @@ std::string WithoutEndSpace(std::string text) {
   return text;
 }
 
-// The id of a marker, with or without the space behind it. Without such a
-// token, the marker is text in front of the prompt `name`.
-int32_t MarkerId(const std::string &marker, const Tokenizer &tokenizer, const char *name,
-                 ModelTraits *traits) {
+// The id of a marker, with or without the space behind it. Without such a token, the marker is text
+// in front of the prompt `name`.
+int32_t MarkerId(const std::string& marker, const Tokenizer& tokenizer, const char* name,
+                 ModelTraits* traits) {
   if (marker.empty()) return -1;
   std::optional<TokenId> id = tokenizer.TokenToId(marker);
   if (!id) id = tokenizer.TokenToId(WithoutEndSpace(marker));
@@ -42,8 +42,8 @@ int32_t MarkerId(const std::string &marker, const Tokenizer &tokenizer, const ch
 
 }  // namespace
 
-Status SetLateInteraction(const ColbertConfig &colbert, const Tokenizer &tokenizer,
-                          const std::string &tokenizer_dir, ModelTraits *traits) {
+Status SetLateInteraction(const ColbertConfig& colbert, const Tokenizer& tokenizer,
+                          const std::string& tokenizer_dir, ModelTraits* traits) {
   LateInteractionTraits late;
   late.query_marker = MarkerId(colbert.query_marker, tokenizer, "query", traits);
   late.document_marker = MarkerId(colbert.document_marker, tokenizer, "document", traits);
@@ -65,7 +65,7 @@ Status SetLateInteraction(const ColbertConfig &colbert, const Tokenizer &tokeniz
     }
     late.expansion_id = *id;
   }
-  for (const std::string &token : colbert.skipped_tokens) {
+  for (const std::string& token : colbert.skipped_tokens) {
     if (const auto id = tokenizer.TokenToId(token)) late.skipped_ids.push_back(*id);
   }
   std::ranges::sort(late.skipped_ids);

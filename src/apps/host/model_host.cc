@@ -39,8 +39,8 @@
 namespace skein {
 namespace {
 
-Result<std::unique_ptr<ChatTemplate>> LoadChatTemplate(const std::string &model_dir,
-                                                       const std::string &file) {
+Result<std::unique_ptr<ChatTemplate>> LoadChatTemplate(const std::string& model_dir,
+                                                       const std::string& file) {
   if (!file.empty()) {
     SKEIN_ASSIGN_OR_RETURN(const std::string source, ReadFile(file));
     return ChatTemplate::Parse(source);
@@ -52,9 +52,8 @@ Result<std::unique_ptr<ChatTemplate>> LoadChatTemplate(const std::string &model_
   return loaded;
 }
 
-// Shows progress on stderr: a terminal gets a line that counts, other outputs a
-// line per quarter.
-LoadProgress ShowProgress(const std::string &name) {
+// Shows progress on stderr: a terminal gets a line that counts, other outputs a line per quarter.
+LoadProgress ShowProgress(const std::string& name) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   return [name, terminal, last = -1](int64_t done_bytes, int64_t total_bytes) mutable {
     int percent = total_bytes > 0 ? static_cast<int>(done_bytes * 100 / total_bytes) : 100;
@@ -67,9 +66,8 @@ LoadProgress ShowProgress(const std::string &name) {
   };
 }
 
-// The scheduler's configuration by the options. Limits of the model are not
-// part of it.
-Result<SchedulerConfig> SchedulerOf(const ModelHostOptions &options) {
+// The scheduler's configuration by the options. Limits of the model are not part of it.
+Result<SchedulerConfig> SchedulerOf(const ModelHostOptions& options) {
   constexpr int32_t kUsualBatchedTokens = 512;
   SKEIN_ASSIGN_OR_RETURN(SchedulerConfig config, SchedulerConfigOf(options.scheduling));
   config.max_num_seqs = options.max_num_seqs;
@@ -84,18 +82,18 @@ Result<SchedulerConfig> SchedulerOf(const ModelHostOptions &options) {
 // The longest prompt that a step takes by default where prompts run whole.
 constexpr int32_t kUsualLongPrompt = 8192;
 
-// A model that reads prompts whole reads a long one in a step of its own. A
-// decision model that does not still reads the options of a question in one
-// step. Within --memory, steps have room for the usual question alone.
-void MakeRoomForLongPrompts(const ModelHostOptions &options, const ModelTraits &traits,
-                            CpuRuntimeOptions *runtime, EngineConfig *config) {
+// A model that reads prompts whole reads a long one in a step of its own. A decision model that
+// does not still reads the options of a question in one step. Within --memory, steps have room for
+// the usual question alone.
+void MakeRoomForLongPrompts(const ModelHostOptions& options, const ModelTraits& traits,
+                            CpuRuntimeOptions* runtime, EngineConfig* config) {
   if (options.max_num_batched_tokens) return;
   if (config->reads_whole_prompts && options.memory.empty()) {
     runtime->long_prompt_tokens = kUsualLongPrompt;
     return;
   }
   if (!traits.decision_model) return;
-  for (int32_t *tokens :
+  for (int32_t* tokens :
        {&runtime->max_num_batched_tokens, &config->scheduler.max_num_batched_tokens}) {
     *tokens = std::max(*tokens, traits.decision_model->usual_len);
   }
@@ -109,36 +107,34 @@ struct NamedAdapter {
 constexpr char kNoAdapter[] = "none";
 
 // Parses NAME=DIR; nullopt if `text` has another form.
-std::optional<NamedAdapter> ParseAdapter(const std::string &text) {
+std::optional<NamedAdapter> ParseAdapter(const std::string& text) {
   const size_t sign = text.find('=');
   if (sign == 0 || sign == std::string::npos || sign + 1 == text.size()) return std::nullopt;
   return NamedAdapter{text.substr(0, sign), text.substr(sign + 1)};
 }
 
-// The adapters of --lora in their order, then the decision adapter unless it is
-// one of these.
+// The adapters of --lora in their order, then the decision adapter unless it is one of these.
 class NamedAdapters {
  public:
   explicit NamedAdapters(std::string model_name) : model_name_(std::move(model_name)) {}
 
-  // Parses --lora and --decision-lora. The names must differ from each other
-  // and from the model's name.
-  Status Init(const ModelHostOptions &options, const std::string &model_dir) {
-    for (const std::string &text : options.adapters) {
+  // Parses --lora and --decision-lora. The names must differ from each other and from the model's
+  // name.
+  Status Init(const ModelHostOptions& options, const std::string& model_dir) {
+    for (const std::string& text : options.adapters) {
       const std::optional<NamedAdapter> adapter = ParseAdapter(text);
       if (!adapter) return Malformed("--lora", text, "NAME=DIR");
       SKEIN_RETURN_IF_ERROR(Add("--lora", *adapter));
     }
-    const std::string &text = options.decision_adapter;
+    const std::string& text = options.decision_adapter;
     if (text == kNoAdapter) return Status::Ok();
     const std::string dir = text.empty() ? DecisionAdapterOf(model_dir) : text;
     if (dir.empty()) return Status::Ok();
     std::optional<NamedAdapter> adapter = NamedAdapter{NameOfModel(dir), dir};
     if (text.find('=') != std::string::npos) adapter = ParseAdapter(text);
     if (!adapter) return Malformed("--decision-lora", text, "DIR, NAME=DIR or none");
-    // If --lora has an adapter of the same name, that adapter answers
-    // decisions, provided that it is the same adapter or that --decision-lora
-    // was not given.
+    // If --lora has an adapter of the same name, that adapter answers decisions, provided that it
+    // is the same adapter or that --decision-lora was not given.
     for (size_t i = 0; i < all_.size(); ++i) {
       if (all_[i].name != adapter->name || (!text.empty() && !IsSame(all_[i], *adapter))) continue;
       of_decisions_ = i;
@@ -148,25 +144,24 @@ class NamedAdapters {
     return Add("--decision-lora", *std::move(adapter));
   }
 
-  const std::vector<NamedAdapter> &all() const { return all_; }
-  // The index in all() of the adapter that answers decisions; unset if none
-  // does.
+  const std::vector<NamedAdapter>& all() const { return all_; }
+  // The index in all() of the adapter that answers decisions; unset if none does.
   std::optional<size_t> of_decisions() const { return of_decisions_; }
 
  private:
-  static bool IsSame(const NamedAdapter &a, const NamedAdapter &b) {
+  static bool IsSame(const NamedAdapter& a, const NamedAdapter& b) {
     std::error_code error;  // a directory that does not exist is not equivalent to any other
     return std::filesystem::equivalent(a.dir, b.dir, error);
   }
 
-  static Status Malformed(const std::string &option, const std::string &text,
-                          const std::string &allowed) {
+  static Status Malformed(const std::string& option, const std::string& text,
+                          const std::string& allowed) {
     return Status(StatusCode::kInvalidArgument, option + " is '" + text + "', must be " + allowed);
   }
 
-  Status Add(const std::string &option, NamedAdapter adapter) {
+  Status Add(const std::string& option, NamedAdapter adapter) {
     const bool taken = std::ranges::any_of(
-        all_, [&](const NamedAdapter &other) { return other.name == adapter.name; });
+        all_, [&](const NamedAdapter& other) { return other.name == adapter.name; });
     if (taken || adapter.name == model_name_) {
       return Status(StatusCode::kInvalidArgument,
                     option + " names '" + adapter.name + "', which is taken already");
@@ -184,22 +179,22 @@ class CpuModelHost final : public ModelHost {
  public:
   ~CpuModelHost() override { Shutdown(0); }
 
-  Status Init(const ModelHostOptions &options);
+  Status Init(const ModelHostOptions& options);
 
-  Engine &engine() override { return *entry_.engine; }
-  const Tokenizer &tokenizer() const override { return *tokenizer_; }
-  const ChatTemplate *chat_template() const override { return chat_template_.get(); }
-  const Clock &clock() const override { return clock_; }
-  const ModelConfig &config() const override { return runtime_->config(); }
-  const std::string &model_dir() const override { return model_dir_; }
-  const ModelEntry &entry() const override { return entry_; }
-  const std::vector<ModelEntry> &adapters() const override { return adapters_; }
-  const ModelEntry &decision_entry() const override {
+  Engine& engine() override { return *entry_.engine; }
+  const Tokenizer& tokenizer() const override { return *tokenizer_; }
+  const ChatTemplate* chat_template() const override { return chat_template_.get(); }
+  const Clock& clock() const override { return clock_; }
+  const ModelConfig& config() const override { return runtime_->config(); }
+  const std::string& model_dir() const override { return model_dir_; }
+  const ModelEntry& entry() const override { return entry_; }
+  const std::vector<ModelEntry>& adapters() const override { return adapters_; }
+  const ModelEntry& decision_entry() const override {
     return decision_adapter_ ? adapters_[*decision_adapter_] : entry_;
   }
-  const std::string &decision_dir() const override { return decision_dir_; }
+  const std::string& decision_dir() const override { return decision_dir_; }
   int64_t kv_block_bytes() const override { return runtime_->Memory().kv_block_bytes; }
-  const std::string &name() const override { return name_; }
+  const std::string& name() const override { return name_; }
 
   void Shutdown(TimeUs timeout_us) override {
     if (engine_ == nullptr) return;
@@ -209,15 +204,14 @@ class CpuModelHost final : public ModelHost {
   }
 
  private:
-  Status InitObservers(const ModelHostOptions &options,
-                       std::vector<SchedulerObserver *> *observers);
-  Status ProfileIfNeeded(EngineConfig *config, std::unique_ptr<IdleProfile> *later);
-  Status InitHandover(const ModelHostOptions &options, const EngineConfig &config,
-                      const NamedAdapters &adapters);
-  Status CompleteTraits(const ModelHostOptions &options, const ModelConfig &config, ModelUse *use);
-  Status InitEntry(const ModelHostOptions &options, const ModelTraits &traits,
-                   const SchedulerConfig &scheduler);
-  Status AddAdapterEntry(const NamedAdapter &adapter, const ModelHostOptions &options);
+  Status InitObservers(const ModelHostOptions& options, std::vector<SchedulerObserver*>* observers);
+  Status ProfileIfNeeded(EngineConfig* config, std::unique_ptr<IdleProfile>* later);
+  Status InitHandover(const ModelHostOptions& options, const EngineConfig& config,
+                      const NamedAdapters& adapters);
+  Status CompleteTraits(const ModelHostOptions& options, const ModelConfig& config, ModelUse* use);
+  Status InitEntry(const ModelHostOptions& options, const ModelTraits& traits,
+                   const SchedulerConfig& scheduler);
+  Status AddAdapterEntry(const NamedAdapter& adapter, const ModelHostOptions& options);
 
   std::string model_dir_, decision_dir_;
   std::optional<size_t> decision_adapter_;  // index in adapters_
@@ -237,8 +231,8 @@ class CpuModelHost final : public ModelHost {
 };
 
 // kUnsupported for an option that works only on the CPU.
-Status CheckCudaHas(const CpuRuntimeOptions &options) {
-  const auto refuse = [](const std::string &option) {
+Status CheckCudaHas(const CpuRuntimeOptions& options) {
+  const auto refuse = [](const std::string& option) {
     return Status(StatusCode::kUnsupported,
                   option + " is for --device cpu; the device cuda does not have it yet", option);
   };
@@ -250,15 +244,14 @@ Status CheckCudaHas(const CpuRuntimeOptions &options) {
   return Status::Ok();
 }
 
-// Whether a GPU is of the generation that the kernels have run on
-// (docs/results/gpu.md).
-bool IsHopper(const std::string &gpu) {
-  const auto named = [&](const char *name) { return gpu.find(name) != std::string::npos; };
+// Whether a GPU is of the generation that the kernels have run on (docs/results/gpu.md).
+bool IsHopper(const std::string& gpu) {
+  const auto named = [&](const char* name) { return gpu.find(name) != std::string::npos; };
   return named("H100") || named("H200") || named("H800") || named("H20");
 }
 
 Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device,
-                                             const CpuRuntimeOptions &options) {
+                                             const CpuRuntimeOptions& options) {
   if (device == DeviceChoice::kCpu) {
     SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<CpuRuntime> runtime, CpuRuntime::Load(options));
     return std::unique_ptr<Runtime>(std::move(runtime));
@@ -271,10 +264,8 @@ Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device,
   } else {
     SKEIN_ASSIGN_OR_RETURN(opened, cuda::OpenCudaDevice(0));
     if (!IsHopper(opened->name())) {
-      spdlog::warn(
-          "the kernels have never run on a {} before this release "
-          "(docs/gpu.md)",
-          opened->name());
+      spdlog::warn("the kernels have never run on a {} before this release (docs/gpu.md)",
+                   opened->name());
     }
   }
   return cuda::LoadCudaRuntime({.model_dir = options.model_dir,
@@ -293,7 +284,7 @@ Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device,
 }
 
 // The settings of the engine that do not depend on the model.
-Result<EngineConfig> EngineConfigOf(const ModelHostOptions &options) {
+Result<EngineConfig> EngineConfigOf(const ModelHostOptions& options) {
   EngineConfig config = {.max_queued_requests = options.max_queued_requests,
                          .max_wait_us = static_cast<TimeUs>(options.max_wait_s * 1e6),
                          .refuses_late = options.refuses_late,
@@ -306,12 +297,11 @@ Result<EngineConfig> EngineConfigOf(const ModelHostOptions &options) {
 }
 
 // Adds to the traits what the options and the tokenizer say.
-Status CpuModelHost::CompleteTraits(const ModelHostOptions &options, const ModelConfig &config,
-                                    ModelUse *use) {
+Status CpuModelHost::CompleteTraits(const ModelHostOptions& options, const ModelConfig& config,
+                                    ModelUse* use) {
   if (use->traits.decision_model && (options.decision_reading || options.decision_prompt)) {
     return Status(StatusCode::kInvalidArgument,
-                  "--decision-reading and --decision-prompt are for language "
-                  "models; the model is "
+                  "--decision-reading and --decision-prompt are for language models; the model is "
                   "a " +
                       config.ArchitectureName() + ", which answers with its head alone");
   }
@@ -322,7 +312,7 @@ Status CpuModelHost::CompleteTraits(const ModelHostOptions &options, const Model
   return SetRerankTemplate(options.rerank_template, config, &use->traits);
 }
 
-Status CpuModelHost::Init(const ModelHostOptions &options) {
+Status CpuModelHost::Init(const ModelHostOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(model_dir_, FindModelDir(options.model));
   name_ = NameOfModel(options.model);
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig model_config, LoadModelConfig(model_dir_));
@@ -346,7 +336,7 @@ Status CpuModelHost::Init(const ModelHostOptions &options) {
   MakeRoomForLongPrompts(options, use.traits, &runtime, &config);
   NamedAdapters adapters(name_);
   SKEIN_RETURN_IF_ERROR(adapters.Init(options, model_dir_));
-  for (const NamedAdapter &adapter : adapters.all()) runtime.adapters.push_back(adapter.dir);
+  for (const NamedAdapter& adapter : adapters.all()) runtime.adapters.push_back(adapter.dir);
   config.scheduler.num_adapters = 1 + static_cast<int32_t>(adapters.all().size());
   if (options.show_progress) runtime.progress = ShowProgress(name_);
   SKEIN_ASSIGN_OR_RETURN(runtime_, LoadRuntime(options.device, runtime));
@@ -363,20 +353,20 @@ Status CpuModelHost::Init(const ModelHostOptions &options) {
   config.long_prompt_tokens = runtime_->long_prompt_tokens();
   std::unique_ptr<IdleProfile> profile;
   SKEIN_RETURN_IF_ERROR(ProfileIfNeeded(&config, &profile));
-  std::vector<SchedulerObserver *> observers;
+  std::vector<SchedulerObserver*> observers;
   SKEIN_RETURN_IF_ERROR(InitObservers(options, &observers));
   SKEIN_ASSIGN_OR_RETURN(
       engine_, MakeEngine(config, &runtime_->executor(), &clock_, observers, std::move(profile)));
   SKEIN_RETURN_IF_ERROR(InitHandover(options, config, adapters));
 
   SKEIN_RETURN_IF_ERROR(InitEntry(options, use.traits, config.scheduler));
-  for (const NamedAdapter &adapter : adapters.all()) {
+  for (const NamedAdapter& adapter : adapters.all()) {
     SKEIN_RETURN_IF_ERROR(AddAdapterEntry(adapter, options));
   }
   decision_dir_ = model_dir_;
   decision_adapter_ = adapters.of_decisions();
   if (decision_adapter_) {
-    const NamedAdapter &adapter = adapters.all()[*decision_adapter_];
+    const NamedAdapter& adapter = adapters.all()[*decision_adapter_];
     entry_.decision_adapter = adapter.name;
     decision_dir_ = adapter.dir;
     spdlog::info("the adapter {} answers decisions that are asked of {}", adapter.name, name_);
@@ -385,8 +375,8 @@ Status CpuModelHost::Init(const ModelHostOptions &options) {
 }
 
 // Sets all members of the entry that adapters do not change.
-Status CpuModelHost::InitEntry(const ModelHostOptions &options, const ModelTraits &traits,
-                               const SchedulerConfig &scheduler) {
+Status CpuModelHost::InitEntry(const ModelHostOptions& options, const ModelTraits& traits,
+                               const SchedulerConfig& scheduler) {
   entry_.names = {name_};
   entry_.engine = engine_.get();
   if (handover_ != nullptr && handover_->engine() != nullptr) entry_.engine = handover_->engine();
@@ -410,10 +400,9 @@ Status CpuModelHost::InitEntry(const ModelHostOptions &options, const ModelTrait
   return Status::Ok();
 }
 
-// Adds the entry of an adapter. It is a copy of the model's entry, except for
-// the cached baselines and for the decision profile that the adapter's
-// directory may hold.
-Status CpuModelHost::AddAdapterEntry(const NamedAdapter &adapter, const ModelHostOptions &options) {
+// Adds the entry of an adapter. It is a copy of the model's entry, except for the cached baselines
+// and for the decision profile that the adapter's directory may hold.
+Status CpuModelHost::AddAdapterEntry(const NamedAdapter& adapter, const ModelHostOptions& options) {
   ModelEntry entry = entry_;
   const ModelEntry fresh;
   entry.names = {adapter.name};
@@ -431,11 +420,10 @@ Status CpuModelHost::AddAdapterEntry(const NamedAdapter &adapter, const ModelHos
   return Status::Ok();
 }
 
-// Times a few steps if a policy, or the way decodes run beside prompts, depends
-// on the times of steps. Most users of the default order do not need exact
-// times at once: it begins with those of a few short steps, and `*later`
-// measures more.
-Status CpuModelHost::ProfileIfNeeded(EngineConfig *config, std::unique_ptr<IdleProfile> *later) {
+// Times a few steps if a policy, or the way decodes run beside prompts, depends on the times of
+// steps. Most users of the default order do not need exact times at once: it begins with those of a
+// few short steps, and `*later` measures more.
+Status CpuModelHost::ProfileIfNeeded(EngineConfig* config, std::unique_ptr<IdleProfile>* later) {
   SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, MakeSchedulerConfig(*config));
   StepProfiler profiler(&runtime_->executor(), &clock_, config->vocab_size, scheduler.num_kv_blocks,
                         OutputOf(runtime_->config().head), scheduler.policies.retention);
@@ -456,10 +444,10 @@ Status CpuModelHost::ProfileIfNeeded(EngineConfig *config, std::unique_ptr<IdleP
   return Status::Ok();
 }
 
-Status CpuModelHost::InitHandover(const ModelHostOptions &options, const EngineConfig &config,
-                                  const NamedAdapters &adapters) {
+Status CpuModelHost::InitHandover(const ModelHostOptions& options, const EngineConfig& config,
+                                  const NamedAdapters& adapters) {
   if (!options.handover.any()) return Status::Ok();
-  auto *const runtime = dynamic_cast<CpuRuntime *>(runtime_.get());
+  auto* const runtime = dynamic_cast<CpuRuntime*>(runtime_.get());
   if (runtime == nullptr) {
     return {StatusCode::kUnsupported,
             "--role is for --device cpu; the device cuda does not have it yet", "role"};
@@ -468,13 +456,13 @@ Status CpuModelHost::InitHandover(const ModelHostOptions &options, const EngineC
   SKEIN_RETURN_IF_ERROR(HandoverHost::Check(scheduler, *runtime, !options.record.empty()));
   HandoverHost::Parts parts{
       .runtime = runtime, .engine = engine_.get(), .clock = &clock_, .model_dir = model_dir_};
-  for (const NamedAdapter &adapter : adapters.all()) parts.adapter_dirs.push_back(adapter.dir);
+  for (const NamedAdapter& adapter : adapters.all()) parts.adapter_dirs.push_back(adapter.dir);
   SKEIN_ASSIGN_OR_RETURN(handover_, HandoverHost::Make(options.handover, parts));
   return Status::Ok();
 }
 
-Status CpuModelHost::InitObservers(const ModelHostOptions &options,
-                                   std::vector<SchedulerObserver *> *observers) {
+Status CpuModelHost::InitObservers(const ModelHostOptions& options,
+                                   std::vector<SchedulerObserver*>* observers) {
   if (!options.record.empty()) {
     record_file_.open(options.record);
     if (!record_file_)
@@ -496,7 +484,7 @@ Status CpuModelHost::InitObservers(const ModelHostOptions &options,
 
 }  // namespace
 
-Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions &options) {
+Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const SchedulerConfig scheduler, SchedulerOf(options));
   CpuRuntimeOptions runtime;
   runtime.execution = scheduler.policies.execution;
@@ -524,14 +512,14 @@ Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions &options) {
   return runtime;
 }
 
-ModelRegistry RegistryOf(const ModelHost &host) {
+ModelRegistry RegistryOf(const ModelHost& host) {
   ModelRegistry registry;
   registry.Add(host.entry());
-  for (const ModelEntry &adapter : host.adapters()) registry.Add(adapter);
+  for (const ModelEntry& adapter : host.adapters()) registry.Add(adapter);
   return registry;
 }
 
-Result<std::unique_ptr<ModelHost>> ModelHost::Load(const ModelHostOptions &options) {
+Result<std::unique_ptr<ModelHost>> ModelHost::Load(const ModelHostOptions& options) {
   auto host = std::make_unique<CpuModelHost>();
   SKEIN_RETURN_IF_ERROR(host->Init(options));
   return std::unique_ptr<ModelHost>(std::move(host));

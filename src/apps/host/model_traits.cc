@@ -14,12 +14,12 @@
 namespace skein {
 namespace {
 
-Status InvalidFile(const std::string &path, const std::string &problem) {
+Status InvalidFile(const std::string& path, const std::string& problem) {
   return Status(StatusCode::kInvalidArgument, path + ": " + problem);
 }
 
 // The object in a file; an empty object if the file does not exist.
-Result<Json> ReadObjectIfThere(const std::string &path) {
+Result<Json> ReadObjectIfThere(const std::string& path) {
   return std::filesystem::exists(path) ? ReadJsonObject(path) : Json::object();
 }
 
@@ -30,10 +30,10 @@ bool ContainsIgnoringCase(std::string_view text, std::string_view part) {
   return !std::ranges::search(text, part, equal).empty();
 }
 
-// Reads id2label in the order of the ids. Without it, the labels have the names
-// of the reference library.
-Status ReadLabels(const std::string &path, const Json &config_json, const ModelConfig &config,
-                  ModelTraits *traits) {
+// Reads id2label in the order of the ids. Without it, the labels have the names of the reference
+// library.
+Status ReadLabels(const std::string& path, const Json& config_json, const ModelConfig& config,
+                  ModelTraits* traits) {
   for (int32_t i = 0; i < config.num_classes; ++i) {
     traits->class_labels.push_back("LABEL_" + std::to_string(i));
   }
@@ -51,7 +51,7 @@ Status ReadLabels(const std::string &path, const Json &config_json, const ModelC
   return Status::Ok();
 }
 
-Status ReadMatryoshka(const std::string &path, const Json &config_json, ModelTraits *traits) {
+Status ReadMatryoshka(const std::string& path, const Json& config_json, ModelTraits* traits) {
   const auto sizes = config_json.find("matryoshka_dimensions");
   if (sizes == config_json.end() || sizes->is_null()) {
     const auto any = config_json.find("is_matryoshka");
@@ -59,7 +59,7 @@ Status ReadMatryoshka(const std::string &path, const Json &config_json, ModelTra
     return Status::Ok();
   }
   if (!sizes->is_array()) return InvalidFile(path, "'matryoshka_dimensions' is not a list");
-  for (const Json &size : *sizes) {
+  for (const Json& size : *sizes) {
     if (!size.is_number_integer() || size < 1 || size > traits->embedding_size) {
       return InvalidFile(path, "'matryoshka_dimensions' holds " + size.dump() +
                                    "; must be in [1, " + std::to_string(traits->embedding_size) +
@@ -71,17 +71,16 @@ Status ReadMatryoshka(const std::string &path, const Json &config_json, ModelTra
   return Status::Ok();
 }
 
-// Reads a Dense module, whose input size must be the output size of the modules
-// before it.
-Status ReadDense(const std::string &model_dir, const std::string &path, const Json &module,
-                 ModelUse *use) {
+// Reads a Dense module, whose input size must be the output size of the modules before it.
+Status ReadDense(const std::string& model_dir, const std::string& path, const Json& module,
+                 ModelUse* use) {
   if (!module.contains("path") || !module["path"].is_string()) {
     return InvalidFile(path, "holds a Dense module without a 'path'");
   }
   SKEIN_ASSIGN_OR_RETURN(DenseModule dense,
                          LoadDenseModule(model_dir + "/" + module["path"].get<std::string>(),
                                          use->colbert.has_value()));
-  int32_t &size = use->traits.embedding_size;
+  int32_t& size = use->traits.embedding_size;
   if (dense.in_features != size) {
     return InvalidFile(dense.dir + "/config.json",
                        "'in_features' is " + std::to_string(dense.in_features) +
@@ -92,20 +91,19 @@ Status ReadDense(const std::string &model_dir, const std::string &path, const Js
   return Status::Ok();
 }
 
-// Whether a module belongs to SPLADE models, whose pooling LoadModelConfig
-// reads.
-bool IsOfSparse(const std::string &kind) {
+// Whether a module belongs to SPLADE models, whose pooling LoadModelConfig reads.
+bool IsOfSparse(const std::string& kind) {
   return kind == "MLMTransformer" || kind == "SpladePooling" || kind == "Router";
 }
 
-// Reads modules.json: the steps that turn hidden states into an embedding.
-// LoadPooling reads the pooling itself.
-Status ReadModules(const std::string &model_dir, const std::string &path, const Json &modules,
-                   bool is_sparse, ModelUse *use) {
+// Reads modules.json: the steps that turn hidden states into an embedding. LoadPooling reads the
+// pooling itself.
+Status ReadModules(const std::string& model_dir, const std::string& path, const Json& modules,
+                   bool is_sparse, ModelUse* use) {
   if (!modules.is_array()) return InvalidFile(path, "is not a list of modules");
-  bool &normalizes = use->traits.normalizes;
+  bool& normalizes = use->traits.normalizes;
   normalizes = false;
-  for (const Json &module : modules) {
+  for (const Json& module : modules) {
     if (!module.is_object() || !module.contains("type") || !module["type"].is_string()) {
       return InvalidFile(path, "holds a module without a 'type'");
     }
@@ -120,19 +118,18 @@ Status ReadModules(const std::string &model_dir, const std::string &path, const 
     } else if (kind != "Transformer" && kind != "Pooling" && !(is_sparse && IsOfSparse(kind))) {
       return Status(StatusCode::kUnsupported,
                     path + ": the module '" + type +
-                        "' is not supported here; supported are Transformer, "
-                        "Pooling, Dense and "
+                        "' is not supported here; supported are Transformer, Pooling, Dense and "
                         "Normalize, in this order");
     }
   }
   return Status::Ok();
 }
 
-Status ReadPrompts(const std::string &path, const Json &json, ModelTraits *traits) {
+Status ReadPrompts(const std::string& path, const Json& json, ModelTraits* traits) {
   const auto prompts = json.find("prompts");
   if (prompts == json.end() || prompts->is_null()) return Status::Ok();
   if (!prompts->is_object()) return InvalidFile(path, "'prompts' is not an object");
-  for (const auto &[name, text] : prompts->items()) {
+  for (const auto& [name, text] : prompts->items()) {
     if (!text.is_string()) return InvalidFile(path, "the prompt '" + name + "' is not a string");
     traits->prompts[name] = text.get<std::string>();
   }
@@ -147,7 +144,7 @@ Status ReadPrompts(const std::string &path, const Json &json, ModelTraits *trait
 }
 
 // Sets the traits of a SPLADE model.
-Status UseSparse(ModelConfig config, ModelTraits *traits) {
+Status UseSparse(ModelConfig config, ModelTraits* traits) {
   SKEIN_RETURN_IF_ERROR(AdaptHead(Pooling::kSplade, &config));
   traits->sparse.emplace().documents_only = config.encoder.sparse.documents_only;
   traits->embedding_size = config.vocab_size;
@@ -155,20 +152,18 @@ Status UseSparse(ModelConfig config, ModelTraits *traits) {
   return Status::Ok();
 }
 
-Status PoolsNothing(const ModelConfig &config, const std::string &answers) {
+Status PoolsNothing(const ModelConfig& config, const std::string& answers) {
   return Status(StatusCode::kInvalidArgument,
                 "--pooling asks for embeddings; the model is a " + config.ArchitectureName() +
                     ", which gives " + answers,
                 "pooling");
 }
 
-Status ReadSequenceLimit(const std::string &path, const Json &json, int32_t *limit) {
+Status ReadSequenceLimit(const std::string& path, const Json& json, int32_t* limit) {
   const auto lower = json.find("do_lower_case");
   if (lower != json.end() && *lower == true) {
     return Status(StatusCode::kUnsupported,
-                  path +
-                      ": 'do_lower_case' is true; texts are only lowered by "
-                      "the tokenizer");
+                  path + ": 'do_lower_case' is true; texts are only lowered by the tokenizer");
   }
   const auto length = json.find("max_seq_length");
   if (length == json.end() || length->is_null()) return Status::Ok();
@@ -185,13 +180,12 @@ Status ReadSequenceLimit(const std::string &path, const Json &json, int32_t *lim
 
 }  // namespace
 
-Status SetRerankTemplate(RerankTemplate option, const ModelConfig &config, ModelTraits *traits) {
+Status SetRerankTemplate(RerankTemplate option, const ModelConfig& config, ModelTraits* traits) {
   if (option == RerankTemplate::kAuto) return Status::Ok();
   traits->qwen3_reranker = option == RerankTemplate::kQwen3;
   if (traits->qwen3_reranker && (config.is_encoder() || config.head == Head::kNone)) {
     return Status(StatusCode::kInvalidArgument,
-                  "--rerank-template is 'qwen3', which asks a causal model or "
-                  "a classifier built "
+                  "--rerank-template is 'qwen3', which asks a causal model or a classifier built "
                   "from one; the model is a " +
                       config.ArchitectureName(),
                   "rerank-template");
@@ -199,10 +193,10 @@ Status SetRerankTemplate(RerankTemplate option, const ModelConfig &config, Model
   return Status::Ok();
 }
 
-Result<ModelUse> LoadModelTraits(const std::string &model_dir, const std::string &name,
-                                 const ModelConfig &config, std::optional<Pooling> pooling) {
+Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string& name,
+                                 const ModelConfig& config, std::optional<Pooling> pooling) {
   ModelUse use;
-  ModelTraits &traits = use.traits;
+  ModelTraits& traits = use.traits;
   if (config.head == Head::kDecision) {
     if (pooling) return PoolsNothing(config, "decisions");
     traits.generates = false;
@@ -235,8 +229,7 @@ Result<ModelUse> LoadModelTraits(const std::string &model_dir, const std::string
   traits.embedding_size =
       config.encoder.token_width > 0 ? config.encoder.token_width : config.hidden_size;
   if (!pooling && config.head == Head::kMaskedLanguageModel) pooling = Pooling::kSplade;
-  // Unless their files name a pooling, bidirectional models are pooled as in
-  // sentence-transformers.
+  // Unless their files name a pooling, bidirectional models are pooled as in sentence-transformers.
   if (!pooling && !use.colbert) {
     SKEIN_ASSIGN_OR_RETURN(pooling, LoadPooling(model_dir));
   }

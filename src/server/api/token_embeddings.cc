@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kTokenFloatsMax = size_t{8} << 20;  // in one answer: some 100 MB of text
 
 // Reads prompt_name. Texts without it are documents, as in PyLate.
-LateSide ReadSide(FieldReader *reader) {
+LateSide ReadSide(FieldReader* reader) {
   const std::string name = reader->String("prompt_name").value_or("document");
   if (name != "query" && name != "document") {
     reader->RefuseValue("prompt_name", "\"query\" or \"document\"", Json(name));
@@ -25,7 +25,7 @@ LateSide ReadSide(FieldReader *reader) {
   return name == "query" ? LateSide::kQuery : LateSide::kDocument;
 }
 
-void RefuseFormat(FieldReader *reader) {
+void RefuseFormat(FieldReader* reader) {
   const std::string format = reader->String("encoding_format").value_or("float");
   if (format != "float") {
     reader->RefuseValue("encoding_format", "\"float\" with the task token_embed", Json(format));
@@ -33,7 +33,7 @@ void RefuseFormat(FieldReader *reader) {
 }
 
 // Appends the vectors of a text: [[f, ...], ...].
-void AppendVectors(std::span<const float> vectors, size_t width, std::string *out) {
+void AppendVectors(std::span<const float> vectors, size_t width, std::string* out) {
   *out += '[';
   for (size_t i = 0; i < vectors.size(); i += width) {
     if (i > 0) *out += ',';
@@ -42,7 +42,7 @@ void AppendVectors(std::span<const float> vectors, size_t width, std::string *ou
   *out += ']';
 }
 
-Json Head(const ModelEntry &model, uint64_t random) {
+Json Head(const ModelEntry& model, uint64_t random) {
   Json head;
   head["id"] = MakeAnswerId("pool", random);
   head["object"] = "list";
@@ -53,10 +53,10 @@ Json Head(const ModelEntry &model, uint64_t random) {
 
 }  // namespace
 
-Status StartTokenEmbeddings(const ServerContext &context, FieldReader *reader,
+Status StartTokenEmbeddings(const ServerContext& context, FieldReader* reader,
                             std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginTokenEmbedding(context, reader));
-  const ModelTraits &traits = call.model->traits;
+  const ModelTraits& traits = call.model->traits;
   InputOptions options = ReadInputOptions(reader, *call.model);
   const LateSide side = ReadSide(reader);
   options.late = side;
@@ -75,7 +75,7 @@ Status StartTokenEmbeddings(const ServerContext &context, FieldReader *reader,
   size_t num_tokens = 0;
   std::vector<std::vector<TokenId>> ids;
   std::vector<bool> are_texts;
-  for (const ReadInput &input : call.inputs.inputs) {
+  for (const ReadInput& input : call.inputs.inputs) {
     num_tokens += input.ids.size();
     ids.push_back(input.ids);
     are_texts.push_back(input.is_text);
@@ -89,7 +89,7 @@ Status StartTokenEmbeddings(const ServerContext &context, FieldReader *reader,
   Json head = Head(*call.model, context.random_seed());
   FinishPooling(
       context, std::move(call), std::move(responder),
-      [=, head = std::move(head), ids = std::move(ids), &traits](const PooledResults &results) {
+      [=, head = std::move(head), ids = std::move(ids), &traits](const PooledResults& results) {
         std::string body = DumpJson(head);
         body.pop_back();
         body += R"(,"data":[)";

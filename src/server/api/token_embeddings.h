@@ -7,10 +7,9 @@
 
 namespace skein {
 
-// The task token_embed of /pooling, for ColBERT models: the vectors of each
-// text's tokens. The field prompt_name says whether the texts are queries or
-// documents.
-Status StartTokenEmbeddings(const ServerContext &context, FieldReader *reader,
+// The task token_embed of /pooling, for ColBERT models: the vectors of each text's tokens. The
+// field prompt_name says whether the texts are queries or documents.
+Status StartTokenEmbeddings(const ServerContext& context, FieldReader* reader,
                             std::shared_ptr<Responder> responder);
 
 }  // namespace skein

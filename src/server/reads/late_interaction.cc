@@ -27,8 +27,8 @@ double Product(std::span<const float> a, std::span<const float> b) {
 }
 
 // Encodes a text, and cuts it to `most` tokens. Special tokens stay.
-Status EncodeCut(const Tokenizer &tokenizer, const std::string &text, size_t most,
-                 std::vector<TokenId> *ids) {
+Status EncodeCut(const Tokenizer& tokenizer, const std::string& text, size_t most,
+                 std::vector<TokenId>* ids) {
   SKEIN_RETURN_IF_ERROR(tokenizer.Encode(text, /*add_special_tokens=*/true, ids));
   if (ids->size() <= most) return Status::Ok();
   EncodeOptions options;
@@ -47,9 +47,9 @@ Status EncodeCut(const Tokenizer &tokenizer, const std::string &text, size_t mos
 
 }  // namespace
 
-Result<LateText> EncodeLate(const ModelEntry &model, LateSide side, std::string_view prompt,
-                            std::string_view text, size_t max_tokens, const std::string &param) {
-  const LateInteractionTraits &traits = *model.traits.late_interaction;
+Result<LateText> EncodeLate(const ModelEntry& model, LateSide side, std::string_view prompt,
+                            std::string_view text, size_t max_tokens, const std::string& param) {
+  const LateInteractionTraits& traits = *model.traits.late_interaction;
   const bool query = side == LateSide::kQuery;
   const int32_t marker = query ? traits.query_marker : traits.document_marker;
   const int32_t length = query ? traits.query_length : traits.document_length;
@@ -71,7 +71,7 @@ Result<LateText> EncodeLate(const ModelEntry &model, LateSide side, std::string_
   return late;
 }
 
-std::vector<float> InteractingVectors(const LateInteractionTraits &traits, LateSide side,
+std::vector<float> InteractingVectors(const LateInteractionTraits& traits, LateSide side,
                                       std::span<const TokenId> ids, std::span<const float> values) {
   const size_t width = values.size() / ids.size();
   std::vector<float> vectors;

@@ -21,15 +21,15 @@ std::vector<std::string> Punctuation() {
 }
 
 // The file, or an empty object if there is none.
-Result<JsonFile> LoadIfThere(const std::string &path) {
+Result<JsonFile> LoadIfThere(const std::string& path) {
   Result<JsonFile> file = JsonFile::Load(path);
   if (file.status().code() == StatusCode::kNotFound) return JsonFile::Parse("{}", path);
   return file;
 }
 
-Result<ColbertConfig> ReadStanford(const std::string &model_dir) {
+Result<ColbertConfig> ReadStanford(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, LoadIfThere(model_dir + "/artifact.metadata"));
-  const JsonObject &json = file.root();
+  const JsonObject& json = file.root();
   ColbertConfig colbert;
   SKEIN_ASSIGN_OR_RETURN(const auto query_marker, json.String("query_token_id"));
   SKEIN_ASSIGN_OR_RETURN(const auto document_marker, json.String("doc_token_id"));
@@ -46,7 +46,7 @@ Result<ColbertConfig> ReadStanford(const std::string &model_dir) {
   return colbert;
 }
 
-Result<ColbertConfig> ReadPylate(const JsonObject &json) {
+Result<ColbertConfig> ReadPylate(const JsonObject& json) {
   ColbertConfig colbert;
   SKEIN_ASSIGN_OR_RETURN(auto query_marker, json.String("query_prefix"));
   SKEIN_ASSIGN_OR_RETURN(auto document_marker, json.String("document_prefix"));
@@ -67,9 +67,9 @@ Result<ColbertConfig> ReadPylate(const JsonObject &json) {
   return colbert;
 }
 
-Status ReadMask(const std::string &dir, ColbertConfig *colbert) {
+Status ReadMask(const std::string& dir, ColbertConfig* colbert) {
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(dir + "/config.json"));
-  const JsonObject &json = file.root();
+  const JsonObject& json = file.root();
   SKEIN_ASSIGN_OR_RETURN(auto words, json.Strings("skiplist_words"));
   if (words) colbert->skipped_tokens = *std::move(words);
   SKEIN_ASSIGN_OR_RETURN(const auto tasks, json.Strings("skiplist_tasks"));
@@ -82,12 +82,11 @@ Status ReadMask(const std::string &dir, ColbertConfig *colbert) {
   return Status::Ok();
 }
 
-// The layout of sentence-transformers: markers are prompts, which its tokenizer
-// knows as tokens.
-Result<ColbertConfig> ReadMultiVector(const std::string &model_dir) {
+// The layout of sentence-transformers: markers are prompts, which its tokenizer knows as tokens.
+Result<ColbertConfig> ReadMultiVector(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file,
                          LoadIfThere(model_dir + "/sentence_bert_config.json"));
-  const JsonObject &json = file.root();
+  const JsonObject& json = file.root();
   ColbertConfig colbert;
   SKEIN_ASSIGN_OR_RETURN(const auto query_length, ReadSize(json, "query_length", kMaxPosition));
   SKEIN_ASSIGN_OR_RETURN(const auto length, ReadSize(json, "document_length", kMaxPosition));
@@ -107,13 +106,13 @@ Result<ColbertConfig> ReadMultiVector(const std::string &model_dir) {
     SKEIN_ASSIGN_OR_RETURN(auto token, expansion->String("token"));
     colbert.expansion_token = std::move(token).value_or("");
   }
-  for (const ModuleEntry &module : LoadModuleList(model_dir)) {
+  for (const ModuleEntry& module : LoadModuleList(model_dir)) {
     if (module.kind == "MultiVectorMask") SKEIN_RETURN_IF_ERROR(ReadMask(module.dir, &colbert));
   }
   return colbert;
 }
 
-Result<bool> IsStanford(const std::string &model_dir) {
+Result<bool> IsStanford(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, LoadIfThere(model_dir + "/config.json"));
   SKEIN_ASSIGN_OR_RETURN(const auto names, file.root().Strings("architectures"));
   return names && names->size() == 1 && names->front() == kStanford;
@@ -121,7 +120,7 @@ Result<bool> IsStanford(const std::string &model_dir) {
 
 }  // namespace
 
-Result<std::optional<ColbertConfig>> LoadColbertConfig(const std::string &model_dir) {
+Result<std::optional<ColbertConfig>> LoadColbertConfig(const std::string& model_dir) {
   const auto found = [](Result<ColbertConfig> colbert) -> Result<std::optional<ColbertConfig>> {
     if (!colbert.ok()) return colbert.status();
     return std::optional<ColbertConfig>(std::move(*colbert));
@@ -139,7 +138,7 @@ Result<std::optional<ColbertConfig>> LoadColbertConfig(const std::string &model_
   return std::optional<ColbertConfig>();
 }
 
-Status UseTokenVectors(const std::string &model_dir, ModelConfig *config) {
+Status UseTokenVectors(const std::string& model_dir, ModelConfig* config) {
   const bool inline_projection = config->head == Head::kTokenVectors;
   if (!config->is_encoder() || config->architecture == Architecture::kDebertaV2 ||
       (config->head != Head::kNone && !inline_projection)) {

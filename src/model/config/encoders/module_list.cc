@@ -9,9 +9,8 @@
 namespace skein {
 namespace {
 
-// The text of a member that is a string; empty if it is absent or of another
-// type.
-std::string TextOf(const simdjson::dom::element &object, const char *key) {
+// The text of a member that is a string; empty if it is absent or of another type.
+std::string TextOf(const simdjson::dom::element& object, const char* key) {
   std::string_view text;
   if (object[key].get_string().get(text) != simdjson::SUCCESS) return {};
   return std::string(text);
@@ -19,7 +18,7 @@ std::string TextOf(const simdjson::dom::element &object, const char *key) {
 
 }  // namespace
 
-std::vector<ModuleEntry> LoadModuleList(const std::string &model_dir) {
+std::vector<ModuleEntry> LoadModuleList(const std::string& model_dir) {
   const std::string path = model_dir + "/modules.json";
   Result<std::string> text = ReadFile(path, JsonFile::kMaxBytes);
   if (!text.ok()) return {};

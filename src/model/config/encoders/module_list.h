@@ -12,8 +12,7 @@ struct ModuleEntry {
   std::string dir;   // the directory of its files
 };
 
-// The entries of a model's modules.json; none if there is no such file, or no
-// list in it.
-std::vector<ModuleEntry> LoadModuleList(const std::string &model_dir);
+// The entries of a model's modules.json; none if there is no such file, or no list in it.
+std::vector<ModuleEntry> LoadModuleList(const std::string& model_dir);
 
 }  // namespace skein
