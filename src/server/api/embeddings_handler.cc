@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "base/clock.h"
 #include "server/api/token_embeddings.h"
 #include "server/generation/answer_format.h"
 #include "server/generation/generation_call.h"
@@ -14,17 +13,6 @@
 
 namespace skein {
 namespace {
-
-// Reads and tokenizes the `input` of a request.
-Status ReadInputField(FieldReader* reader, const InputOptions& options, PoolingCall* call) {
-  if (!reader->status().ok()) return reader->status();
-  const MonotonicClock clock;
-  const TimeUs begin_us = clock.NowUs();
-  SKEIN_ASSIGN_OR_RETURN(call->inputs,
-                         ReadTexts(*call->model, options, "input", reader->Find("input")));
-  call->tokenize_us = clock.NowUs() - begin_us;
-  return Status::Ok();
-}
 
 // The form of the vectors in an answer. kBytes: the body holds their numbers alone, little-endian
 // binary32, one vector behind the other.
@@ -104,7 +92,7 @@ Status StartEmbeddings(const ServerContext& context, const HttpRequest& request,
   ReadPromptName(&reader, *call.model, &options);
   ReadEmbeddingFields(&reader, call.model->traits.normalizes, &call);
   const VectorFormat format = ReadVectorFormat(&reader, &call);
-  SKEIN_RETURN_IF_ERROR(ReadInputField(&reader, options, &call));
+  SKEIN_RETURN_IF_ERROR(ReadCallTexts(options, "input", &reader, &call));
   Json head = ListHead(*call.model);
   FinishPooling(context, std::move(call), std::move(responder),
                 [head = std::move(head), format](const PooledResults& results) {
@@ -151,7 +139,7 @@ Status StartPooling(const ServerContext& context, const HttpRequest& request,
     call.activation = ActivationOf(call.model->traits);
   }
   const VectorFormat format = ReadVectorFormat(&reader, &call);
-  SKEIN_RETURN_IF_ERROR(ReadInputField(&reader, options, &call));
+  SKEIN_RETURN_IF_ERROR(ReadCallTexts(options, "input", &reader, &call));
   Json head = ListHead(*call.model, "pool", context.random_seed());
   FinishPooling(context, std::move(call), std::move(responder),
                 [head = std::move(head), format](const PooledResults& results) {
@@ -184,7 +172,7 @@ Status StartClassify(const ServerContext& context, const HttpRequest& request,
   if (reader.Bool("use_activation").value_or(true)) {
     call.activation = ActivationOf(call.model->traits);
   }
-  SKEIN_RETURN_IF_ERROR(ReadInputField(&reader, options, &call));
+  SKEIN_RETURN_IF_ERROR(ReadCallTexts(options, "input", &reader, &call));
   Json head = ListHead(*call.model, "classify", context.random_seed());
   const ModelTraits& traits = call.model->traits;
   FinishPooling(context, std::move(call), std::move(responder),

@@ -87,6 +87,16 @@ Json Ranked(const ModelTraits& traits, const std::vector<float>& scores) {
   return list;
 }
 
+// Appends a sparse vector: [{"index", "value"}, ...].
+void AppendSparse(const std::vector<TokenId>& ids, const std::vector<float>& values,
+                  std::string* out) {
+  *out += '[';
+  for (size_t i = 0; i < ids.size(); ++i) {
+    *out += fmt::format(R"({}{{"index":{},"value":{}}})", i > 0 ? "," : "", ids[i], values[i]);
+  }
+  *out += ']';
+}
+
 }  // namespace
 
 Status StartTeiEmbed(const ServerContext& context, const HttpRequest& request,
@@ -97,12 +107,7 @@ Status StartTeiEmbed(const ServerContext& context, const HttpRequest& request,
   InputOptions options = ReadInputOptions(&reader, *call.model);
   ReadPromptName(&reader, *call.model, &options);
   ReadEmbeddingFields(&reader, /*normalize_by_default=*/!call.model->traits.sparse, &call);
-  if (!reader.status().ok()) return reader.status();
-  const MonotonicClock clock;
-  const TimeUs begin_us = clock.NowUs();
-  SKEIN_ASSIGN_OR_RETURN(call.inputs,
-                         ReadTexts(*call.model, options, "inputs", reader.Find("inputs")));
-  call.tokenize_us = clock.NowUs() - begin_us;
+  SKEIN_RETURN_IF_ERROR(ReadCallTexts(options, "inputs", &reader, &call));
   FinishPooling(context, std::move(call), std::move(responder), [](const PooledResults& results) {
     std::string answer = "[";
     for (const std::vector<float>& vector : results.vectors) {
@@ -124,12 +129,7 @@ Status StartTeiEmbedAll(const ServerContext& context, const HttpRequest& request
   call.request.output = EmbedSpec{.all_tokens = true};
   InputOptions options = ReadInputOptions(&reader, *call.model);
   ReadPromptName(&reader, *call.model, &options);
-  if (!reader.status().ok()) return reader.status();
-  const MonotonicClock clock;
-  const TimeUs begin_us = clock.NowUs();
-  SKEIN_ASSIGN_OR_RETURN(call.inputs,
-                         ReadTexts(*call.model, options, "inputs", reader.Find("inputs")));
-  call.tokenize_us = clock.NowUs() - begin_us;
+  SKEIN_RETURN_IF_ERROR(ReadCallTexts(options, "inputs", &reader, &call));
   std::vector<size_t> num_tokens;
   for (const ReadInput& input : call.inputs.inputs) num_tokens.push_back(input.ids.size());
   const size_t total = std::accumulate(num_tokens.begin(), num_tokens.end(), size_t{0});
@@ -159,16 +159,6 @@ Status StartTeiEmbedAll(const ServerContext& context, const HttpRequest& request
   return Status::Ok();
 }
 
-// Appends a sparse vector: [{"index", "value"}, ...].
-void AppendSparse(const std::vector<TokenId>& ids, const std::vector<float>& values,
-                  std::string* out) {
-  *out += '[';
-  for (size_t i = 0; i < ids.size(); ++i) {
-    *out += fmt::format(R"({}{{"index":{},"value":{}}})", i > 0 ? "," : "", ids[i], values[i]);
-  }
-  *out += ']';
-}
-
 // Answers with the sparse vectors of a SPLADE model, without their zeros.
 Status StartTeiEmbedSparse(const ServerContext& context, const HttpRequest& request,
                            std::shared_ptr<Responder> responder) {
@@ -177,12 +167,7 @@ Status StartTeiEmbedSparse(const ServerContext& context, const HttpRequest& requ
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginSparseEmbedding(context, &reader));
   InputOptions options = ReadInputOptions(&reader, *call.model);
   ReadPromptName(&reader, *call.model, &options);
-  if (!reader.status().ok()) return reader.status();
-  const MonotonicClock clock;
-  const TimeUs begin_us = clock.NowUs();
-  SKEIN_ASSIGN_OR_RETURN(call.inputs,
-                         ReadTexts(*call.model, options, "inputs", reader.Find("inputs")));
-  call.tokenize_us = clock.NowUs() - begin_us;
+  SKEIN_RETURN_IF_ERROR(ReadCallTexts(options, "inputs", &reader, &call));
   FinishPooling(context, std::move(call), std::move(responder), [](const PooledResults& results) {
     std::string answer = "[";
     for (size_t i = 0; i < results.vectors.size(); ++i) {

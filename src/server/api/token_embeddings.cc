@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "server/generation/answer_format.h"
 #include "server/reads/late_interaction.h"
 #include "server/reads/pooling_call.h"
@@ -65,12 +64,7 @@ Status StartTokenEmbeddings(const ServerContext& context, FieldReader* reader,
   const bool normalizes =
       reader->Bool("normalize").value_or(true) && reader->Bool("use_activation").value_or(true);
   RefuseFormat(reader);
-  if (!reader->status().ok()) return reader->status();
-  const MonotonicClock clock;
-  const TimeUs begin_us = clock.NowUs();
-  SKEIN_ASSIGN_OR_RETURN(call.inputs,
-                         ReadTexts(*call.model, options, "input", reader->Find("input")));
-  call.tokenize_us = clock.NowUs() - begin_us;
+  SKEIN_RETURN_IF_ERROR(ReadCallTexts(options, "input", reader, &call));
   const auto width = static_cast<size_t>(traits.embedding_size);
   size_t num_tokens = 0;
   std::vector<std::vector<TokenId>> ids;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "server/json/api_error.h"
 #include "server/json/request_body.h"
 #include "server/json/scheduling_fields.h"
@@ -123,6 +124,16 @@ void ReadEmbeddingFields(FieldReader* reader, bool normalize_by_default, Pooling
     return reader->RefuseValue("dimensions", AllowedDimensions(traits), *value);
   }
   call->dimensions = static_cast<int32_t>(*dimensions);
+}
+
+Status ReadCallTexts(const InputOptions& options, const char* name, FieldReader* reader,
+                     PoolingCall* call) {
+  if (!reader->status().ok()) return reader->status();
+  const MonotonicClock clock;
+  const TimeUs begin_us = clock.NowUs();
+  SKEIN_ASSIGN_OR_RETURN(call->inputs, ReadTexts(*call->model, options, name, reader->Find(name)));
+  call->tokenize_us = clock.NowUs() - begin_us;
+  return Status::Ok();
 }
 
 Activation ActivationOf(const ModelTraits& traits) {

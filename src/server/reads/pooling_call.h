@@ -50,6 +50,11 @@ Result<PoolingCall> BeginClassification(const ServerContext& context, FieldReade
 // Reads the fields `dimensions` and `normalize` of a request for embeddings.
 void ReadEmbeddingFields(FieldReader* reader, bool normalize_by_default, PoolingCall* call);
 
+// Reads the texts in the field `name`, and notes how long their encoding takes. Fails with the
+// first error of any field.
+Status ReadCallTexts(const InputOptions& options, const char* name, FieldReader* reader,
+                     PoolingCall* call);
+
 // The function that turns a model's class outputs into probabilities.
 Activation ActivationOf(const ModelTraits& traits);
 // The name of class i.
