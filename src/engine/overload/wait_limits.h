@@ -52,11 +52,10 @@ struct WaitLimits {
 class WaitRules {
  public:
   // The configurations outlive this object.
-  WaitRules(const EngineConfig& config, const SchedulerConfig& scheduler_config,
-            const PolicyLists& lists = BuiltInPolicies())
+  WaitRules(const EngineConfig& config, const SchedulerConfig& scheduler_config)
       : config_(config),
         scheduler_config_(scheduler_config),
-        by_deadline_(OrdersByDeadline(scheduler_config, lists)) {}
+        by_deadline_(OrdersByDeadline(scheduler_config)) {}
 
   WaitLimits LimitsOf(const Request& request) const;
 
