@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@
 
 #include "base/clock.h"
 #include "engine/engine_loop.h"
+#include "kernels/kv_layout.h"
 #include "sched/config.h"
 #include "testing/shared.h"
 
@@ -226,6 +228,21 @@ std::vector<Request> RandomRequests(uint64_t seed, int count, int32_t vocab) {
   return requests;
 }
 
+// Requests whose sequences begin with most of a KV block and outgrow it: served together, each needs
+// a second block.
+std::vector<Request> GrowingRequests(uint64_t seed, int count, int32_t vocab) {
+  std::mt19937_64 random(seed);
+  std::vector<Request> requests(static_cast<size_t>(count));
+  for (Request& request : requests) {
+    for (int i = 0; i < kKvBlockTokens - 2; ++i) {
+      request.prompt.push_back(static_cast<TokenId>(random() % static_cast<uint64_t>(vocab)));
+    }
+    request.generate().max_tokens = 12;
+    request.generate().num_logprobs = 2;
+  }
+  return requests;
+}
+
 class AnyLoadTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AnyLoadTest, AnswersAreTheSame) {
@@ -248,7 +265,9 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
     EngineConfig config;
     config.scheduler.prefix_caching = false;
     EngineUnderTest engine(roomy, config);
-    requests = RandomRequests(seed, 40, engine.engine().Limits().vocab_size);
+    const int32_t vocab = engine.engine().Limits().vocab_size;
+    requests = GrowingRequests(seed, 14, vocab);
+    std::ranges::move(RandomRequests(seed, 26, vocab), std::back_inserter(requests));
     for (const Request& request : requests) {
       alone.push_back(engine.Ask({request}).at(0));
       Request one = request;
@@ -267,7 +286,7 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
        {Load{"prelude", 2, 256, 16, 200, true, false}, Load{"prelude", 2, 24, 8, 16, false, false},
         Load{"vllm-fcfs", 2, 512, 32, 200, true, false},
         Load{"vllm-fcfs", 1, 7, 4, 200, true, false},
-        Load{"vllm-fcfs", 2, 64, 16, 14, true, true},  // decodes are preempted
+        Load{"vllm-fcfs", 2, 64, 16, 14, true, true},  // the growing ones are preempted
         Load{"nano-vllm", 2, 64, 8, 30, false, false},
         Load{"request-level", 1, 128, 8, 100, true, false}}) {
     SCOPED_TRACE(std::string(load.preset) + " " + std::to_string(load.max_num_batched_tokens));
