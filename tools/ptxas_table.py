@@ -2,7 +2,8 @@
 """Registers, spills and shared memory of the CUDA kernels, as ptxas reports them.
 
     tools/ptxas_table.py --compile REPORT -- NVCC ...   runs nvcc with -Xptxas -v; its report goes to REPORT
-    tools/ptxas_table.py --check REPORT                 fails on a spill, and on more registers than committed
+    tools/ptxas_table.py --check REPORT                 fails on a spill, on more registers than committed, and if wgmma
+                                                        instructions do not run in the background
     tools/ptxas_table.py --update REPORT                commits the registers of REPORT, in whole units of 8
     tools/ptxas_table.py --table                        the committed registers as a table of Markdown
     tools/ptxas_table.py --check-page                   fails unless docs/results/gpu.md holds that table
@@ -45,7 +46,7 @@ def short(name):
 
 
 def parse(report):
-    """{kernel: {arch: {"registers": n, "spills": bytes}}}"""
+    """{kernel: {arch: {"registers": n, "spills": bytes, "serialized": whether its wgmma wait for each other}}}"""
     found, current = {}, None
     for line in report.splitlines():
         entry = re.search(r"Compiling entry function '(\w+)' for '(\w+)'", line)
@@ -58,6 +59,8 @@ def parse(report):
         elif used and current is not None:
             current["registers"] = int(used[1])
             current = None
+    for name in re.findall(r"wgmma\.mma_async instructions are serialized .* in the function '(\w+)'", report):
+        found[name]["sm_90a"]["serialized"] = True
     names = sorted(found)
     return dict(sorted(zip(map(short, demangle(names)), (found[n] for n in names))))
 
@@ -90,6 +93,8 @@ def check(found, committed):
             limit = committed.get(kernel, {}).get(arch)
             if used["spills"]:
                 errors.append(f"{kernel} spills {used['spills']} bytes on {arch}")
+            if used.get("serialized"):
+                errors.append(f"{kernel}: its wgmma instructions do not run in the background on {arch}")
             if limit is None:
                 errors.append(f"{kernel} has no committed registers on {arch}: --update")
             elif used["registers"] > limit:
@@ -121,6 +126,9 @@ def self_check():
     assert check(parse(report.format(4)), {"f": {"sm_80": 40}}) == ["f spills 4 bytes on sm_80"]
     assert check(parse(report.format(0)), {"f": {"sm_80": 40}}) == []
     assert len(check(parse(report.format(0)), {"f": {"sm_80": 39}})) == 1
+    serial = report.replace("sm_80", "sm_90a") + ("ptxas info    : (C7513) Potential Performance Loss: wgmma.mma_async instructions are "
+                                                  "serialized due to some reason in the function '_Z1fi'\n")
+    assert len(check(parse(serial.format(0)), {"f": {"sm_90a": 40}})) == 1
     assert len(check(parse(report.format(0)), {})) == 1 and len(check({}, {"f": {}})) == 1
     assert short("void skein::cuda::on_device::F<skein::Bf16, (GemmOutput)2>(G)") == "F<Bf16, gated>"
     assert occupancy("F", "sm_80", 32) == (64, 64) and occupancy("F", "sm_80", 255) == (8, 64)

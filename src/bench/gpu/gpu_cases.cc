@@ -172,7 +172,8 @@ Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
     if constexpr (std::is_same_v<T, float>) return values;
   };
   constexpr int32_t kRows = kTokens * kHeads;
-  const int32_t tile_rows = cuda::AttentionTileRows(kRows);
+  constexpr auto kWide = std::numeric_limits<int64_t>::max();
+  const int32_t tile_rows = cuda::AttentionTileRows(kRows, kWide);
   std::vector<int32_t> tiles;
   for (int32_t row = 0; row < kRows; row += tile_rows) {
     tiles.insert(tiles.end(), {0, kTokens, kBegin, 0, row});

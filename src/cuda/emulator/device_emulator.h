@@ -27,6 +27,10 @@ namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 inline Dim3 ThreadIndex() { return {Emulator::Current().thread_index(), 0, 0}; }
 
 inline void __syncthreads() { Emulator::Current().WaitForBlock(); }
+inline void __syncwarp() {
+  const std::byte nothing{};
+  Emulator::Current().MeetWarp("__syncwarp", &nothing, sizeof(nothing));
+}
 
 // Returns the value that the lane `lane` gave.
 template <typename T>
@@ -118,6 +122,9 @@ inline uint32_t __float_as_uint(float value) {
   std::memcpy(&bits, &value, 4);
   return bits;
 }
+
+// rcp.approx.ftz.f32. The hardware's last bit is not specified.
+inline float EstimateReciprocal(float x) { return 1.0f / x; }
 
 // cvt.rn.bf16x2.f32.
 inline uint32_t RoundPairToBf16(float low, float high) {

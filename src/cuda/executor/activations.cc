@@ -1,6 +1,7 @@
 #include "cuda/executor/activations.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "cuda/kernels/launches.h"
 
@@ -56,7 +57,8 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
   const int32_t group_size = c.num_heads / c.num_kv_heads;
   AttentionArgs longest = {
       .num_tiles = 1,
-      .tile_rows = AttentionTileRows(static_cast<int32_t>(tokens) * group_size),
+      .tile_rows = AttentionTileRows(static_cast<int32_t>(tokens) * group_size,
+                                     std::numeric_limits<int64_t>::max()),
       .num_segments = static_cast<int32_t>(RoundUp(model.rope->num_positions(), kKeysPerSegment) /
                                            kKeysPerSegment),
       .num_kv_heads = c.num_kv_heads,

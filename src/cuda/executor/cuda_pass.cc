@@ -28,7 +28,8 @@ CudaPass::CudaPass(const CudaContext& context, const ForwardLimits& limits)
       limits_(limits),
       dtype_(context.model.weights->dtype),
       layout_(context_.model, limits_, batch_),
-      integers_(context.device, GroupSize(context.model.weights->config)),
+      integers_(context.device, context.model.weights->config.num_kv_heads,
+                GroupSize(context.model.weights->config)),
       graphs_(context.device),
       slices_(config(), dtype_, context.model.weights->matrix_dtype),
       wide_(context.model.weights->config.vocab_size) {}

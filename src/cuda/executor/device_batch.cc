@@ -64,9 +64,13 @@ void DeviceBatch::AddTiles(const ForwardBatch& batch, const BatchLayout& layout,
   tiles_ = words_.size();
   num_tiles_ = 0;
   num_segments_ = 1;
-  int32_t most_tokens = 1;
-  for (const ForwardRow& row : batch.rows) most_tokens = std::max(most_tokens, row.num_tokens);
-  tile_rows_ = AttentionTileRows(most_tokens * group_size_);
+  int32_t most_rows = 1;
+  int64_t narrow_tiles = 0;
+  for (const ForwardRow& row : batch.rows) {
+    most_rows = std::max(most_rows, row.num_tokens * group_size_);
+    narrow_tiles += CeilDiv(row.num_tokens * group_size_, kAttentionRows);
+  }
+  tile_rows_ = AttentionTileRows(most_rows, narrow_tiles * num_kv_heads_);
   int32_t table = 0;  // where the row's begins
   for (int32_t index = 0; index < static_cast<int32_t>(batch.rows.size()); ++index) {
     const ForwardRow& row = batch.rows[index];

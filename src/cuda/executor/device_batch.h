@@ -31,7 +31,9 @@ class DeviceBatch {
     int32_t block = 0;       // that takes their keys and values
   };
 
-  DeviceBatch(Device* device, int32_t group_size) : device_(device), group_size_(group_size) {}
+  // group_size: the query heads of a KV head.
+  DeviceBatch(Device* device, int32_t num_kv_heads, int32_t group_size)
+      : device_(device), num_kv_heads_(num_kv_heads), group_size_(group_size) {}
 
   // Makes the integers of a batch with this layout, and starts their copy. The previous copy must
   // have ended. Fails as Device::Allocate does.
@@ -71,7 +73,7 @@ class DeviceBatch {
   Status Copy();
 
   Device* const device_;
-  const int32_t group_size_;
+  const int32_t num_kv_heads_, group_size_;
   std::vector<int32_t> words_;
   Buffer on_host_, on_device_;
   size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0, tiles_ = 0;  // indices in words_

@@ -133,10 +133,14 @@ struct AttentionTile {
   int32_t first_row = 0;    // a multiple of tile_rows
 };
 inline constexpr int32_t kAttentionRows = 16;  // of a warp
-// The rows of a tile, where `most_rows` are the most that a sequence of the batch has: those of a
-// warp, or of four.
-inline int32_t AttentionTileRows(int32_t most_rows) {
-  return most_rows <= kAttentionRows ? kAttentionRows : 4 * kAttentionRows;
+// The most blocks with tiles of kAttentionRows rows that an H200 ends sooner than fewer blocks with
+// more rows each: two for each of its multiprocessors at the same time, and as many behind them.
+inline constexpr int64_t kNarrowBlocks = 528;
+// The rows of a tile: those of a warp, or of four. `most_rows` are the most that a sequence of the
+// batch has. `narrow_blocks` are all tiles of kAttentionRows rows, times KV heads.
+inline int32_t AttentionTileRows(int32_t most_rows, int64_t narrow_blocks) {
+  const bool narrow = most_rows <= kAttentionRows || narrow_blocks <= kNarrowBlocks;
+  return narrow ? kAttentionRows : 4 * kAttentionRows;
 }
 
 // The attention walk (docs/numerics.md, "Attention"), segment by segment. If there is only one

@@ -82,6 +82,7 @@ __device__ __forceinline__ void WalkWide(const AttentionArgs& a, const Attention
   };
   for (int i = 0; i < stages - 1; ++i) copy(begin + i * kKeysPerStep, i);
   const RowRange range(a, tile, tile.first_row + row, kAttentionRows, segment);
+  const bool has_rows = range.count > 0 && row < a.tile_rows;
   const PanelColumns columns(lane);
   WalkState<Shape::kTiles> state;
   int stage = 0, next_stage = stages - 1;
@@ -101,7 +102,7 @@ __device__ __forceinline__ void WalkWide(const AttentionArgs& a, const Attention
     __syncthreads();  // this step has arrived, and the previous one is no longer read
     if (stages > 1) copy(step + ahead * kKeysPerStep, next_stage);
     float scores[kKeyTiles][4] = {};
-    const bool takes_part = range.count > 0 && range.Sees(step);
+    const bool takes_part = has_rows && range.Sees(step);
     if (takes_part) {
       // A step with keys of one KV block alone is half the work.
       if (step + kKvBlockTokens < range.end) {
@@ -127,7 +128,7 @@ __device__ __forceinline__ void WalkWide(const AttentionArgs& a, const Attention
     stage = stage + 1 == stages ? 0 : stage + 1;
     next_stage = next_stage + 1 == stages ? 0 : next_stage + 1;
   }
-  if (range.count <= 0) return;
+  if (!has_rows) return;
   WriteRows(a, rows, tile_index, row, segment, part * Shape::kTiles * 8, lane, state);
 }
 

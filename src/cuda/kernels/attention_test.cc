@@ -30,15 +30,11 @@ struct Sequence {
 // Sequences whose blocks are at random places of a memory that other requests left full of NaN.
 class Attention {
  public:
-  Attention(RandomValues& random, const Shape& shape, std::vector<Sequence> sequences)
-      : shape_(shape), sequences_(std::move(sequences)) {
+  Attention(RandomValues& random, const Shape& shape, int32_t tile_rows,
+            std::vector<Sequence> sequences)
+      : shape_(shape), sequences_(std::move(sequences)), tile_rows_(tile_rows) {
     int32_t num_blocks = 3;
-    int32_t most_tokens = 1;
-    for (const Sequence& s : sequences_) {
-      num_blocks += Blocks(s);
-      most_tokens = std::max(most_tokens, s.num_tokens);
-    }
-    tile_rows_ = AttentionTileRows(most_tokens * (shape.num_heads / shape.num_kv_heads));
+    for (const Sequence& s : sequences_) num_blocks += Blocks(s);
     layout_ = {shape.dtype, 1, num_blocks, shape.num_kv_heads, shape.head_dim};
     // K's padding must be zeros. Everything else is overwritten or hidden.
     const bool padded = layout_.head_dim_padded() != shape.head_dim;
@@ -155,6 +151,7 @@ class Attention {
 
   const Shape shape_;
   const std::vector<Sequence> sequences_;
+  const int32_t tile_rows_;
   KvLayout layout_;
   std::vector<std::byte> memory_;
   std::vector<std::vector<std::vector<float>>> keys_, values_;  // [sequence][KV head]
@@ -162,10 +159,10 @@ class Attention {
   std::vector<AttentionTile> tiles_;
   std::vector<float> q_;
   int32_t num_tokens_ = 0;
-  int32_t tile_rows_ = 0;
   int32_t num_segments_ = 1;
 };
 
+constexpr int32_t kNarrow = kAttentionRows, kWide = 4 * kAttentionRows;
 constexpr Shape kShapes[] = {
     {DType::kBf16, 4, 2, 32},  {DType::kBf16, 5, 1, 8},   {DType::kBf16, 6, 2, 24},
     {DType::kBf16, 2, 2, 128}, {DType::kBf16, 34, 1, 64}, {DType::kBf16, 4, 1, 256},
@@ -176,14 +173,16 @@ constexpr Shape kShapes[] = {
 TEST(AttentionKernel, HasTheBitsOfTheFmaClass) {
   RandomValues random;
   for (const Shape& shape : kShapes) {
+    const int32_t tile_rows = random.Integer(0, 1) == 0 ? kNarrow : kWide;
     // A decode, a prompt, a chunk after a cached prefix, and a prompt that ends with a block.
-    Attention attention(random, shape,
+    Attention attention(random, shape, tile_rows,
                         {{random.Integer(0, 100), 1},
                          {0, random.Integer(1, 20)},
                          {random.Integer(1, 90), random.Integer(2, 12)},
                          {64, 32}});
     EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()))
-        << NameOf(shape.dtype) << " " << shape.num_heads << " " << shape.head_dim;
+        << NameOf(shape.dtype) << " " << shape.num_heads << " " << shape.head_dim << " "
+        << tile_rows;
   }
 }
 
@@ -192,7 +191,7 @@ TEST(AttentionKernel, DecodesHaveTheBitsOfTheFmaClass) {
   RandomValues random;
   for (const int32_t index : {0, 3, 5, 7, 8, 9, 11}) {
     const Shape& shape = kShapes[index];
-    Attention attention(random, shape, {{random.Integer(260, 330), 1}, {0, 1}, {63, 1}});
+    Attention attention(random, shape, kNarrow, {{random.Integer(260, 330), 1}, {0, 1}, {63, 1}});
     EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()))
         << NameOf(shape.dtype) << " " << shape.num_heads << " " << shape.head_dim;
   }
@@ -206,7 +205,7 @@ TEST(AttentionKernel, WindowsHaveTheBitsOfTheFmaClass) {
     constexpr int32_t kOf[] = {0, 6, 8, 9, 3};
     Shape shape = kShapes[kOf[next++]];
     shape.keys_before = before;
-    Attention attention(random, shape,
+    Attention attention(random, shape, next % 2 == 0 ? kNarrow : kWide,
                         {{random.Integer(100, 300), 1},
                          {0, random.Integer(1, 20)},
                          {random.Integer(60, 200), random.Integer(2, 12)},
@@ -220,7 +219,7 @@ TEST(AttentionKernel, WindowsMergeTheSegmentsThatTheyReach) {
   RandomValues random;
   for (const Shape& shape :
        {Shape{DType::kBf16, 2, 1, 64, 5}, Shape{DType::kF32, 2, 1, 16, kKeysPerSegment + 10}}) {
-    Attention attention(random, shape,
+    Attention attention(random, shape, shape.dtype == DType::kBf16 ? kNarrow : kWide,
                         {{kKeysPerSegment - 2, 14}, {3 * kKeysPerSegment + 70, 1}, {5, 2}});
     EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected())) << NameOf(shape.dtype);
   }
@@ -229,7 +228,7 @@ TEST(AttentionKernel, WindowsMergeTheSegmentsThatTheyReach) {
 TEST(AttentionKernel, SegmentsMergeLeftToRight) {
   RandomValues random;
   for (const DType dtype : {DType::kBf16, DType::kF32}) {
-    Attention attention(random, {dtype, 2, 1, 16},
+    Attention attention(random, {dtype, 2, 1, 16}, dtype == DType::kF32 ? kNarrow : kWide,
                         {{kKeysPerSegment - 2, 4}, {3 * kKeysPerSegment + 70, 1}, {5, 2}});
     EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected())) << NameOf(dtype);
   }

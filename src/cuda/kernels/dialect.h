@@ -2,9 +2,9 @@
 
 // The language of the kernels: CUDA C++, restricted to words that an emulator on the host has, too.
 // nvcc compiles a kernel for GPUs, any other compiler compiles it for the Emulator. The words are
-// threadIdx.x, blockIdx, __syncthreads, __shfl_sync, __shfl_xor_sync, __ballot_sync, __popc and the
-// functions below. Blocks have one dimension; shared memory is one struct of plain values, accessed
-// by SharedMemory<T>().
+// threadIdx.x, blockIdx, __syncthreads, __syncwarp, __shfl_sync, __shfl_xor_sync, __ballot_sync,
+// __popc and the functions below. Blocks have one dimension; shared memory is one struct of plain
+// values, accessed by SharedMemory<T>().
 //
 // A kernel may start while the kernel before it in the stream still runs (programmatic dependent
 // launch). So every thread of every kernel calls, at its begin and once,
@@ -64,6 +64,13 @@ __device__ __forceinline__ void CommitCopies() {
 template <int kPending>
 __device__ __forceinline__ void WaitForCopies() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
+}
+
+// 1 / x, to one unit in the last place.
+__device__ __forceinline__ float EstimateReciprocal(float x) {
+  float estimate;
+  asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(estimate) : "f"(x));
+  return estimate;
 }
 
 // Rounds both to bf16; `low` becomes the lower half of the word.

@@ -17,16 +17,16 @@ struct TileOf<TileSize::kFew8, kGated> {
 };
 template <bool kGated>
 struct TileOf<TileSize::kFew16, kGated> {
-  using Tile = GemmTile<4, 1, 16, 6>;
+  using Tile = GemmTile<4, 1, 16, 8>;
 };
 // For short prompts and narrow matrices, which have few outputs for each multiprocessor.
 template <bool kGated>
 struct TileOf<TileSize::kFew32, kGated> {
-  using Tile = GemmTile<4, 1, 32, 5>;
+  using Tile = GemmTile<4, 1, 32, 6>;
 };
 template <bool kGated>
 struct TileOf<TileSize::kMiddle, kGated> {
-  using Tile = GemmTile<4, kGated ? 2 : 1, 64, kGated ? 4 : 5>;
+  using Tile = GemmTile<4, 1, 64, kGated ? 4 : 6>;
 };
 // For prompts.
 template <bool kGated>

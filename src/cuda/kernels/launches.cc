@@ -79,10 +79,10 @@ int64_t NumTiles(const TileTraits& tile, const GemmArgs& args) {
 struct StepTimes {
   int32_t alone, busy;
 };
-constexpr StepTimes kStepTimes[kTileSizes] = {{150, 110}, {175, 110}, {200, 128},
-                                              {290, 200}, {570, 520}, {980, 970}};
-constexpr StepTimes kGatedStepTimes[kTileSizes] = {{280, 220}, {240, 140}, {270, 165},
-                                                   {550, 350}, {640, 600}, {900, 1010}};
+constexpr StepTimes kStepTimes[kTileSizes] = {{135, 42},  {175, 120}, {200, 160},
+                                              {260, 230}, {515, 600}, {770, 940}};
+constexpr StepTimes kGatedStepTimes[kTileSizes] = {{175, 80},  {280, 160}, {260, 195},
+                                                   {420, 245}, {590, 625}, {885, 1050}};
 
 // The nanoseconds of a step of all blocks of a product with this tile.
 int64_t CostOf(TileSize size, GemmOutput output, const GemmArgs& args) {
@@ -104,7 +104,7 @@ TileSize ChooseTile(std::span<const TileSize> sizes, GemmOutput output, const Ge
   for (const TileSize size : sizes) {
     const TileTraits tile = TraitsOfTile(size, output);
     if (size == TileSize::kFew8 && args.m <= tile.rows) return size;
-    if (size == TileSize::kFew8 || tile.shared_bytes > choice.shared_bytes) continue;
+    if (tile.shared_bytes > choice.shared_bytes) continue;
     const int64_t cost = CostOf(size, output, args);
     if (best && cost >= least) continue;
     best = size;

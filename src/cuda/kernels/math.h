@@ -66,11 +66,32 @@ __device__ __forceinline__ float ExpOfNegative(float x) {
   return x >= kExpMin ? y : zero_or_nan;
 }
 
-__device__ __forceinline__ float Silu(float x) { return x / (1.0f + Exp(0.0f - x)); }
+// x / d, rounded correctly, where d = 1 + e^y and x is as in Silu or GeluTanh. A division for all
+// numbers has branches, which keep a thread from working on several results at a time. Here two
+// corrections follow an estimate (Markstein, "Computation of elementary functions on the IBM RISC
+// System/6000 processor", 1990). No step underflows: d is at most 2^64 after scaling, and where |x|
+// is small, d is 2.
+__device__ __forceinline__ float DivideByOneAndMore(float x, float d) {
+  const float factor = d > 0x1p+64f ? 0x1p-64f : 1.0f;
+  const float divisor = d * factor;
+  float r = EstimateReciprocal(divisor);
+  r = fmaf(r, fmaf(0.0f - divisor, r, 1.0f), r);
+  float q = x * r;
+  q = fmaf(fmaf(0.0f - divisor, q, x), r, q);
+  q = fmaf(fmaf(0.0f - divisor, q, x), r, q);
+  q = q * factor;
+  q = d == __builtin_inff() ? x * 0.0f : q;
+  q = d == 2.0f ? x * 0.5f : q;  // of zero, too, whose sign the corrections lose
+  return d == 1.0f ? x : q;
+}
+
+__device__ __forceinline__ float Silu(float x) {
+  return DivideByOneAndMore(x, 1.0f + Exp(0.0f - x));
+}
 
 __device__ __forceinline__ float GeluTanh(float x) {
   const float cubic = fmaf((x * x) * x, 0x1.6e4e26p-5f, x);
-  return x / (1.0f + Exp(cubic * -0x1.988454p+0f));
+  return DivideByOneAndMore(x, 1.0f + Exp(cubic * -0x1.988454p+0f));
 }
 
 __device__ __forceinline__ float Gelu(float x) {

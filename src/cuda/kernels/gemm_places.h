@@ -1,0 +1,90 @@
+#pragma once
+
+// What the blocks of a product compute: its rows, its panels of weights, and each block's share.
+
+#include <cstdint>
+
+#include "cuda/kernels/args.h"
+#include "cuda/kernels/dialect.h"
+#include "cuda/kernels/products.h"
+
+namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
+
+inline constexpr int kPanelColumns = 16;
+
+// The column of a panel that a lane's sum c has (mma.m16n8: of sums 0 to 3 of each 8 rows, 0 and 1
+// are of the instruction's row group, 2 and 3 of row group + 8).
+__device__ __forceinline__ int SumColumn(const Lane& lane, int c) {
+  return 2 * lane.group + c % 4 / 2;
+}
+
+// The rows of a block's product, and its weights.
+template <bool kGrouped>
+struct BlockRows {
+  __device__ __forceinline__ explicit BlockRows(const GemmArgs& args)
+      : w(static_cast<const uint32_t*>(args.w)), count(args.m) {
+    if constexpr (kGrouped) {
+      const int64_t group = blockIdx.z;
+      w += group * args.groups.weight_words;
+      count = args.groups.counts[group];
+      slots = args.groups.slots + group * args.groups.capacity;
+      slots_per_row = args.groups.slots_per_row;
+    }
+  }
+
+  // The row of a, and that of out. REQUIRES: row < count.
+  __device__ __forceinline__ int64_t In(int64_t row) const {
+    if constexpr (kGrouped) return slots[row] / slots_per_row;
+    return row;
+  }
+  __device__ __forceinline__ int64_t Out(int64_t row) const {
+    if constexpr (kGrouped) return slots[row];
+    return row;
+  }
+
+  const uint32_t* w;
+  int count;
+  const int32_t* slots = nullptr;
+  int slots_per_row = 1;
+};
+
+// The place of a block in its product. Blocks of the same weights and of up to kRowTiles tiles of
+// rows run at the same time, so that weights are read from memory once for all of them.
+inline constexpr int kRowTiles = 8;
+template <class Tile>
+struct BlockPlace {
+  __device__ __forceinline__ BlockPlace(int index, int column_tiles, int row_tiles) {
+    const int in_group = kRowTiles * column_tiles, group = index / in_group;
+    const int first = group * kRowTiles, left = row_tiles - first;
+    const int rows = left < kRowTiles ? left : kRowTiles;
+    first_row = (first + (index - group * in_group) % rows) * Tile::kRows;
+    column_tile = (index - group * in_group) / rows;
+  }
+  int first_row, column_tile;
+};
+
+// The panels of w that a block multiplies. Slot i * kWarps + warp is panel i of a warp.
+template <class Tile, GemmOutput kOutput>
+struct BlockPanels {
+  static constexpr bool kGated = kOutput == GemmOutput::kGated;
+  static_assert(!kGated || Tile::kBlockPanels % 2 == 0);
+  static constexpr int kOutputs = kGated ? Tile::kBlockPanels / 2 : Tile::kBlockPanels;
+
+  __device__ __forceinline__ BlockPanels(const GemmArgs& gemm, int column_tile)
+      : args(gemm), first(column_tile * kOutputs) {}
+
+  __device__ __forceinline__ int OutputPanel(int slot) const { return first + slot % kOutputs; }
+  __device__ __forceinline__ bool Exists(int slot) const {
+    return OutputPanel(slot) * kPanelColumns < args.columns;
+  }
+  __device__ __forceinline__ int WeightPanel(int slot) const {
+    const int output = OutputPanel(slot);
+    const int panel = args.panels != nullptr ? args.panels[output] : output;
+    return panel + (kGated && slot >= kOutputs ? args.up_panel : 0);
+  }
+
+  const GemmArgs& args;
+  int first;
+};
+
+}  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE
