@@ -228,11 +228,11 @@ std::vector<Request> RandomRequests(uint64_t seed, int count, int32_t vocab) {
   return requests;
 }
 
-// Requests whose sequences begin with most of a KV block and outgrow it: served together, each needs
-// a second block.
+// Random ones behind 14 whose sequences begin with most of a KV block and outgrow it: served
+// together, each of these needs a second block.
 std::vector<Request> GrowingRequests(uint64_t seed, int count, int32_t vocab) {
   std::mt19937_64 random(seed);
-  std::vector<Request> requests(static_cast<size_t>(count));
+  std::vector<Request> requests(14);
   for (Request& request : requests) {
     for (int i = 0; i < kKvBlockTokens - 2; ++i) {
       request.prompt.push_back(static_cast<TokenId>(random() % static_cast<uint64_t>(vocab)));
@@ -240,6 +240,7 @@ std::vector<Request> GrowingRequests(uint64_t seed, int count, int32_t vocab) {
     request.generate().max_tokens = 12;
     request.generate().num_logprobs = 2;
   }
+  std::ranges::move(RandomRequests(seed, count - 14, vocab), std::back_inserter(requests));
   return requests;
 }
 
@@ -265,9 +266,7 @@ TEST_P(AnyLoadTest, AnswersAreTheSame) {
     EngineConfig config;
     config.scheduler.prefix_caching = false;
     EngineUnderTest engine(roomy, config);
-    const int32_t vocab = engine.engine().Limits().vocab_size;
-    requests = GrowingRequests(seed, 14, vocab);
-    std::ranges::move(RandomRequests(seed, 26, vocab), std::back_inserter(requests));
+    requests = GrowingRequests(seed, 40, engine.engine().Limits().vocab_size);
     for (const Request& request : requests) {
       alone.push_back(engine.Ask({request}).at(0));
       Request one = request;

@@ -234,8 +234,8 @@ __device__ __forceinline__ void AddStep(
   }
 }
 
-// The steps of a block's product, one after the other. Step s is in stage s % kStages, and its
-// words go to words[s % 2].
+// The steps of a block's product, one after the other. Step s is in stage s % kStages. The words of
+// even and of odd steps have registers of their own.
 template <class Tile, typename T, GemmOutput kOutput, bool kGrouped>
 struct TileSteps {
   static constexpr int kMmas = StepWords<Tile>::kMmas;

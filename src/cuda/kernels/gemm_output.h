@@ -1,6 +1,6 @@
 #pragma once
 
-// What becomes of the sums of a product: they are stored, added, or gated.
+// The sums of a product are stored, added to the output, or gated.
 
 #include <cstdint>
 

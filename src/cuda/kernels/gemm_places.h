@@ -1,6 +1,6 @@
 #pragma once
 
-// What the blocks of a product compute: its rows, its panels of weights, and each block's share.
+// The rows of a product, its panels of weights, and the share of them that a block computes.
 
 #include <cstdint>
 

@@ -177,6 +177,47 @@ __global__ void StoreHeadsKernel(StoreHeadsArgs a) {
   }
 }
 
+// Four words of 32 bits in a row of a KV block's panel.
+struct alignas(16) KvChunk {
+  uint32_t words[4];
+};
+
+// Which of a block's chunks hold the first slots. A row of K has the same word of 16 keys; a row of
+// V has a word of keys for each of 16 elements.
+template <typename T>
+struct SlotChunks {
+  static constexpr int kPerWord = 4 / static_cast<int>(sizeof(T));
+  static constexpr int kRowChunks = 16 / 4;
+
+  __device__ __forceinline__ SlotChunks(int head_dim_padded, int num_slots)
+      : k_rows_of_panel(head_dim_padded / kPerWord),
+        k_chunks(kKvBlockTokens / 16 * k_rows_of_panel * kRowChunks),
+        all(2 * k_chunks),
+        slots(num_slots) {}
+
+  // How many of the chunk's words are to be copied, and of how many more the lower half, where a
+  // word is two keys.
+  __device__ __forceinline__ int WholeWords(int chunk) const {
+    if (chunk >= k_chunks) return FirstKey(chunk) + kPerWord <= slots ? 4 : 0;
+    const int left = slots - FirstKey(chunk);
+    return left < 0 ? 0 : left < 4 ? left : 4;
+  }
+  __device__ __forceinline__ bool HasHalfWords(int chunk) const {
+    return chunk >= k_chunks && FirstKey(chunk) + 1 == slots && kPerWord == 2;
+  }
+
+  int k_rows_of_panel;
+  int k_chunks, all;
+  int slots;
+
+ private:
+  __device__ __forceinline__ int FirstKey(int chunk) const {
+    const int row = chunk / kRowChunks;
+    if (chunk < k_chunks) return row / k_rows_of_panel * 16 + chunk % kRowChunks * 4;
+    return row % (kKvBlockTokens / kPerWord) * kPerWord;
+  }
+};
+
 // Grid: copies, KV heads, layers.
 template <typename T>
 __global__ void CopySlotsKernel(CopySlotsArgs a) {
@@ -186,27 +227,35 @@ __global__ void CopySlotsKernel(CopySlotsArgs a) {
   const SlotCopy copy = a.copies[blockIdx.x];
   KvPointers kv = a.kv;
   kv.pool += blockIdx.z * a.layer_bytes;
-  const int head = static_cast<int>(blockIdx.y), padded = a.head_dim_padded;
-  const T* from = reinterpret_cast<const T*>(HeadOfBlock(kv, copy.from, head));
-  T* to = reinterpret_cast<T*>(HeadOfBlock(kv, copy.to, head));
-  const int v = kKvBlockTokens * padded;  // offset of V
-  const int count = copy.slots * padded;
+  const int head = static_cast<int>(blockIdx.y);
+  const auto* from = reinterpret_cast<const KvChunk*>(HeadOfBlock(kv, copy.from, head));
+  auto* to = reinterpret_cast<KvChunk*>(HeadOfBlock(kv, copy.to, head));
+  const SlotChunks<T> chunks(a.head_dim_padded, copy.slots);
 #pragma unroll 1
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += kCopies * kRowThreads) {
-    T keys[kCopies] = {}, values[kCopies] = {};
+  for (int i = static_cast<int>(threadIdx.x); i < chunks.all; i += kCopies * kRowThreads) {
+    KvChunk loaded[kCopies] = {};
 #pragma unroll
     for (int k = 0; k < kCopies; ++k) {
-      const int at = i + k * kRowThreads, slot = at / padded, d = at % padded;
-      if (at >= count) continue;
-      keys[k] = from[IndexInK<T>(slot, d, padded)];
-      values[k] = from[v + IndexInV<T>(slot, d)];
+      const int at = i + k * kRowThreads;
+      if (at < chunks.all) loaded[k] = from[at];
     }
 #pragma unroll
     for (int k = 0; k < kCopies; ++k) {
-      const int at = i + k * kRowThreads, slot = at / padded, d = at % padded;
-      if (at >= count) continue;
-      to[IndexInK<T>(slot, d, padded)] = keys[k];
-      to[v + IndexInV<T>(slot, d)] = values[k];
+      const int at = i + k * kRowThreads;
+      if (at >= chunks.all) continue;
+      const int whole = chunks.WholeWords(at);
+      if (whole == 4) {
+        to[at] = loaded[k];
+        continue;
+      }
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        if (w < whole) to[at].words[w] = loaded[k].words[w];
+        if (chunks.HasHalfWords(at)) {
+          *reinterpret_cast<uint16_t*>(&to[at].words[w]) =
+              static_cast<uint16_t>(loaded[k].words[w]);
+        }
+      }
     }
   }
 }
