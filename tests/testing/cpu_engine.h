@@ -117,7 +117,10 @@ class Server {
       if (output.finish) ++num_finished;
       changed.notify_all();
     };
-    EXPECT_TRUE(engine_->SubmitGroup(requests, callback, &ids).ok());
+    if (const Status status = engine_->SubmitGroup(requests, callback, &ids); !status.ok()) {
+      ADD_FAILURE() << status.message();  // nothing of it will be answered
+      return std::vector<Answer>(requests.size());
+    }
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return num_finished == requests.size(); });
     std::vector<Answer> in_order;
