@@ -47,6 +47,9 @@ void* operator new(size_t size, const std::nothrow_t&) noexcept {
     return nullptr;
   }
 }
+void* operator new[](size_t size, const std::nothrow_t& nothrow) noexcept {
+  return operator new(size, nothrow);
+}
 void operator delete(void* memory) noexcept { CountedFree(memory); }
 void operator delete[](void* memory) noexcept { CountedFree(memory); }
 void operator delete(void* memory, size_t) noexcept { CountedFree(memory); }

@@ -214,7 +214,7 @@ class LoadedModel {
         &team_};
     context_.state_layout = StateLayout(config, options.num_blocks);
     states_ = AlignedBuffer(context_.state_layout.total_bytes());
-    std::memset(states_.data(), 0xff, states_.size());
+    if (states_.size() > 0) std::memset(states_.data(), 0xff, states_.size());
     context_.states = reinterpret_cast<float*>(states_.data());
     kv_ = AlignedBuffer(context_.kv_layout.total_bytes());
     std::memset(kv_.data(), 0xff, kv_.size());
