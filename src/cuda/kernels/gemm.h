@@ -42,7 +42,7 @@ struct SharedPanel {
   // The lane's words over the 8 words from `word` on, as mma has them: those of columns 2 group and
   // 2 group + 1, which are the rows group and group + 8 of the instruction (SumColumn).
   __device__ __forceinline__ void Read(int word, const Lane& lane, uint32_t (&a)[4]) const {
-    const int column = 2 * lane.group ^ (lane.quad & 2) << 2;
+    const int column = SumColumn(lane) ^ (lane.quad & 2) << 2;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const auto& pair =

@@ -103,8 +103,8 @@ __device__ __forceinline__ void WriteSums(const BlockPanels<Tile, kOutput>& pane
   for (int i = 0; i < Tile::kPanels; ++i) {
     const int slot = i * Tile::kWarps + warp;
     if (!panels.Exists(slot)) continue;
-    const int column = panels.OutputPanel(slot) * kPanelColumns + SumColumn(lane, 0);
-    const int of_w = panels.WeightPanel(slot) * kPanelColumns + SumColumn(lane, 0);
+    const int column = panels.OutputPanel(slot) * kPanelColumns + SumColumn(lane);
+    const int of_w = panels.WeightPanel(slot) * kPanelColumns + SumColumn(lane);
     WritePanel<kOutput>(panels.args, rows, first_row, column, of_w, sums[i]);
   }
 }
@@ -174,7 +174,7 @@ __device__ __forceinline__ void WriteGated(const BlockPanels<Tile, GemmOutput::k
 #pragma unroll
     for (int k = 0; k < Tile::kRows / 4; ++k) {
       const Sum* sum = &sums[i][k / 2][k % 2];
-      auto* to = &shared.sums[k / 2 * 8 + lane.quad * 2 + k % 2][first + SumColumn(lane, 0)];
+      auto* to = &shared.sums[k / 2 * 8 + lane.quad * 2 + k % 2][first + SumColumn(lane)];
       *reinterpret_cast<Pair<Sum>*>(to) = {sum[0], sum[2]};
     }
   }

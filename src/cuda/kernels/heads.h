@@ -178,12 +178,10 @@ __global__ void StoreHeadsKernel(StoreHeadsArgs a) {
 }
 
 // Four words of 32 bits in a row of a KV block's panel.
-struct alignas(16) KvChunk {
-  uint32_t words[4];
-};
+using KvChunk = Four<uint32_t>;
 
-// Which of a block's chunks hold the first slots. A row of K has the same word of 16 keys; a row of
-// V has a word of keys for each of 16 elements.
+// The chunks of a KV block that hold its first slots. A row of K has the same word of 16 keys; a
+// row of V has a word of keys for each of 16 elements.
 template <typename T>
 struct SlotChunks {
   static constexpr int kPerWord = 4 / static_cast<int>(sizeof(T));
@@ -195,13 +193,13 @@ struct SlotChunks {
         all(2 * k_chunks),
         slots(num_slots) {}
 
-  // How many of the chunk's words are to be copied, and of how many more the lower half, where a
-  // word is two keys.
+  // The number of the chunk's words that hold slots alone, from its first on.
   __device__ __forceinline__ int WholeWords(int chunk) const {
     if (chunk >= k_chunks) return FirstKey(chunk) + kPerWord <= slots ? 4 : 0;
     const int left = slots - FirstKey(chunk);
     return left < 0 ? 0 : left < 4 ? left : 4;
   }
+  // Whether the lower half of each word is a slot's, and the other half is not.
   __device__ __forceinline__ bool HasHalfWords(int chunk) const {
     return chunk >= k_chunks && FirstKey(chunk) + 1 == slots && kPerWord == 2;
   }
@@ -250,10 +248,9 @@ __global__ void CopySlotsKernel(CopySlotsArgs a) {
       }
 #pragma unroll
       for (int w = 0; w < 4; ++w) {
-        if (w < whole) to[at].words[w] = loaded[k].words[w];
+        if (w < whole) to[at].of[w] = loaded[k].of[w];
         if (chunks.HasHalfWords(at)) {
-          *reinterpret_cast<uint16_t*>(&to[at].words[w]) =
-              static_cast<uint16_t>(loaded[k].words[w]);
+          *reinterpret_cast<uint16_t*>(&to[at].of[w]) = static_cast<uint16_t>(loaded[k].of[w]);
         }
       }
     }
