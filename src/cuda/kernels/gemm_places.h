@@ -12,8 +12,8 @@ namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
 inline constexpr int kPanelColumns = 16;
 
-// The first of the two columns of a panel that a lane's sums have. Of its four sums of each 8 rows,
-// 0 and 1 are of this column (mma.m16n8: row group), 2 and 3 of the next (row group + 8).
+// The first of the two columns of a panel that a lane's sums have. Sums 0 and 1 of each 8 rows are
+// of this column (mma.m16n8: row group), 2 and 3 of the next (row group + 8).
 __device__ __forceinline__ int SumColumn(const Lane& lane) { return 2 * lane.group; }
 
 // The rows of a block's product, and its weights.
