@@ -103,8 +103,8 @@ class Skein:
 class Llama:
     """llama.cpp in a process of its own (tools/llama_server.py)."""
 
-    def __init__(self, python, file, slots):
-        self.command = [python, ROOT / "tools/llama_server.py", str(file), str(slots), str(os.cpu_count())]
+    def __init__(self, python, file, slots, options=()):
+        self.command = [python, ROOT / "tools/llama_server.py", str(file), str(slots), str(os.cpu_count()), *map(str, options)]
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

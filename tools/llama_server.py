@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Serves a GGUF file by llama.cpp (the package xllamacpp) until standard input ends, for comparisons.
 
-    VENV/bin/python tools/llama_server.py FILE [SLOTS] [THREADS] [CONTEXT]
+    VENV/bin/python tools/llama_server.py FILE [SLOTS] [THREADS] [CONTEXT] [embeddings]
 
-With CONTEXT so many tokens, of all slots together, and steps of up to 2,048: a decision model reads a question's options in one.
+With CONTEXT so many tokens, of all slots together, and steps of up to 2,048: a decision model reads a question's options in one,
+and an encoder, which has `embeddings`, a text.
 Prints one line of JSON once it answers: {"url", "load_s", "resident_mib"}: the seconds until the model was loaded, and
 what memory the process has taken since then. A line on standard input is answered by another such line.
 """
@@ -21,7 +22,8 @@ def resident_mib():
 def main():
     import xllamacpp
 
-    given = [int(argument) for argument in sys.argv[2:]]
+    embeds = sys.argv[-1] == "embeddings"
+    given = [int(argument) for argument in sys.argv[2:len(sys.argv) - embeds]]
     slots, threads, context = (given + [1, 2, 0][len(given):])
     parameters = xllamacpp.CommonParams()
     parameters.model.path = sys.argv[1]
@@ -30,6 +32,7 @@ def main():
     if context:
         parameters.n_batch = parameters.n_ubatch = min(context, 2048)
     parameters.kv_unified = True
+    parameters.embedding = embeds
     parameters.port = 0
     parameters.verbosity = 0
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads

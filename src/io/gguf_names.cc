@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <span>
 #include <system_error>
 
@@ -12,10 +11,11 @@ namespace {
 struct PartName {
   std::string_view weight, tensor;
 };
-constexpr PartName kWholeNames[] = {
-    {"model.embed_tokens.weight", "token_embd.weight"},
-    {"model.norm.weight", "output_norm.weight"},
-    {"lm_head.weight", "output.weight"},
+// Names without ".weight" or ".bias".
+constexpr PartName kModelNames[] = {
+    {"model.embed_tokens", "token_embd"},
+    {"model.norm", "output_norm"},
+    {"lm_head", "output"},
 };
 constexpr PartName kLayerNames[] = {
     {"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},
@@ -42,42 +42,96 @@ constexpr PartName kQwen35Names[] = {
 // Names of a layer's tensors that are no part with ".weight" or ".bias".
 constexpr PartName kQwen35WholeNames[] = {{"linear_attn.A_log", "ssm_a"},
                                           {"linear_attn.dt_bias", "ssm_dt.bias"}};
-constexpr std::string_view kWeightPrefix = "model.layers.", kTensorPrefix = "blk.";
+constexpr PartName kBertModelNames[] = {
+    {"bert.embeddings.word_embeddings", "token_embd"},
+    {"bert.embeddings.position_embeddings", "position_embd"},
+    {"bert.embeddings.token_type_embeddings", "token_types"},
+    {"bert.embeddings.LayerNorm", "token_embd_norm"},
+    {"bert.pooler.dense", "cls"},
+    {"classifier", "cls.output"},
+};
+constexpr PartName kBertNames[] = {
+    {"attention.self.query", "attn_q"},
+    {"attention.self.key", "attn_k"},
+    {"attention.self.value", "attn_v"},
+    {"attention.output.dense", "attn_output"},
+    {"attention.output.LayerNorm", "attn_output_norm"},
+    {"intermediate.dense", "ffn_up"},
+    {"output.dense", "ffn_down"},
+    {"output.LayerNorm", "layer_output_norm"},
+};
+constexpr PartName kNomicModelNames[] = {
+    {"embeddings.word_embeddings", "token_embd"},
+    {"embeddings.token_type_embeddings", "token_types"},
+    {"emb_ln", "token_embd_norm"},
+};
+constexpr PartName kNomicNames[] = {
+    {"attn.Wqkv", "attn_qkv"},      {"attn.out_proj", "attn_output"}, {"norm1", "attn_output_norm"},
+    {"mlp.fc11", "ffn_up"},         {"mlp.fc12", "ffn_gate"},         {"mlp.fc2", "ffn_down"},
+    {"norm2", "layer_output_norm"},
+};
+constexpr PartName kModernModelNames[] = {
+    {"model.embeddings.tok_embeddings", "token_embd"},
+    {"model.embeddings.norm", "token_embd_norm"},
+    {"model.final_norm", "output_norm"},
+    {"head.dense", "cls"},
+    {"head.norm", "cls.norm"},
+    {"classifier", "cls.output"},
+};
+constexpr PartName kModernNames[] = {
+    {"attn_norm", "attn_norm"}, {"attn.Wqkv", "attn_qkv"}, {"attn.Wo", "attn_output"},
+    {"mlp_norm", "ffn_norm"},   {"mlp.Wi", "ffn_up"},      {"mlp.Wo", "ffn_down"},
+};
+constexpr std::string_view kTensorPrefix = "blk.";
 
-// The names that a layer of an architecture has beside kLayerNames.
-struct OwnNames {
-  std::span<const PartName> parts = kNormNames;
-  std::span<const PartName> wholes = {};
+// The names that the tensors of an architecture have.
+struct ArchitectureNames {
+  std::string_view layer_prefix = "model.layers.";  // "blk." in the file
+  std::span<const PartName> model = kModelNames;
+  std::span<const PartName> layer = kLayerNames;
+  std::span<const PartName> own = kNormNames;  // of a layer, beside `layer`
+  std::span<const PartName> wholes = {};       // of a layer, without ".weight" or ".bias"
 };
 
-OwnNames NamesOf(std::string_view architecture) {
-  if (architecture == "gemma3") return {.parts = kGemmaNormNames};
-  if (architecture == "qwen35") return {.parts = kQwen35Names, .wholes = kQwen35WholeNames};
+ArchitectureNames NamesOf(std::string_view architecture) {
+  if (architecture == "gemma3") return {.own = kGemmaNormNames};
+  if (architecture == "qwen35") return {.own = kQwen35Names, .wholes = kQwen35WholeNames};
+  if (architecture == "bert") {
+    return {"bert.encoder.layer.", kBertModelNames, kBertNames, {}, {}};
+  }
+  if (architecture == "nomic-bert") {
+    return {"encoder.layers.", kNomicModelNames, kNomicNames, {}, {}};
+  }
+  if (architecture == "modern-bert") {
+    return {"model.layers.", kModernModelNames, kModernNames, {}, {}};
+  }
   return {};
 }
 
-// Replaces <from>.<layer>.<part>.<weight or bias> by <to>.<layer>.<other part>.<weight or bias>.
+// Gives a tensor the name that it has on the other side: of the model, or one like
+// <prefix><layer>.<part>, with ".weight" or ".bias" behind it unless its layer names it whole.
 std::string Rename(std::string_view name, std::string_view PartName::*from,
-                   std::string_view PartName::*to, std::string_view from_prefix,
-                   std::string_view to_prefix, std::string_view architecture) {
-  const auto* whole = std::ranges::find(kWholeNames, name, from);
-  if (whole != std::end(kWholeNames)) return std::string(whole->*to);
-  const size_t layer_end = name.find('.', from_prefix.size()), part_end = name.rfind('.');
+                   std::string_view PartName::*to, std::string_view architecture) {
+  const ArchitectureNames names = NamesOf(architecture);
+  const bool from_file = from == &PartName::tensor;
+  const std::string_view from_prefix = from_file ? kTensorPrefix : names.layer_prefix;
+  const std::string_view to_prefix = from_file ? names.layer_prefix : kTensorPrefix;
+  const size_t part_end = name.rfind('.');
+  if (part_end == std::string_view::npos) return "";
+  const std::string_view suffix = name.substr(part_end);
+  const auto of_model = std::ranges::find(names.model, name.substr(0, part_end), from);
+  if (of_model != names.model.end()) return std::string((*of_model).*to).append(suffix);
+  const size_t layer_end = name.find('.', from_prefix.size());
   if (!name.starts_with(from_prefix) || layer_end == std::string_view::npos) return "";
-  const std::string_view layer =
-      name.substr(from_prefix.size(), layer_end + 1 - from_prefix.size());
-  const OwnNames own = NamesOf(architecture);
-  const auto own_whole = std::ranges::find(own.wholes, name.substr(layer_end + 1), from);
-  if (own_whole != own.wholes.end()) {
-    return std::string(to_prefix).append(layer).append((*own_whole).*to);
-  }
+  const std::string renamed = std::string(to_prefix).append(
+      name.substr(from_prefix.size(), layer_end + 1 - from_prefix.size()));
+  const auto whole = std::ranges::find(names.wholes, name.substr(layer_end + 1), from);
+  if (whole != names.wholes.end()) return renamed + std::string((*whole).*to);
   if (part_end <= layer_end) return "";
   const std::string_view part = name.substr(layer_end + 1, part_end - layer_end - 1);
-  for (const std::span<const PartName> names :
-       {std::span<const PartName>(kLayerNames), own.parts}) {
-    const auto found = std::ranges::find(names, part, from);
-    if (found == names.end()) continue;
-    return std::string(to_prefix).append(layer).append((*found).*to).append(name.substr(part_end));
+  for (const std::span<const PartName> parts : {names.layer, names.own}) {
+    const auto found = std::ranges::find(parts, part, from);
+    if (found != parts.end()) return renamed + std::string((*found).*to).append(suffix);
   }
   return "";
 }
@@ -85,8 +139,7 @@ std::string Rename(std::string_view name, std::string_view PartName::*from,
 }  // namespace
 
 std::string GgufTensorName(std::string_view weight, std::string_view architecture) {
-  return Rename(weight, &PartName::weight, &PartName::tensor, kWeightPrefix, kTensorPrefix,
-                architecture);
+  return Rename(weight, &PartName::weight, &PartName::tensor, architecture);
 }
 
 int64_t LayerOfGgufTensor(std::string_view tensor) {
@@ -108,8 +161,7 @@ GgufHalves HalvesOfGgufTensor(std::string_view tensor, std::string_view decision
 bool InterleavesHeads(std::string_view architecture) { return architecture == "llama"; }
 
 std::string WeightOfGgufTensor(std::string_view tensor, std::string_view architecture) {
-  return Rename(tensor, &PartName::tensor, &PartName::weight, kTensorPrefix, kWeightPrefix,
-                architecture);
+  return Rename(tensor, &PartName::tensor, &PartName::weight, architecture);
 }
 
 }  // namespace skein

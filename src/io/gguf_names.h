@@ -6,7 +6,7 @@
 
 namespace skein {
 
-// The name that a decoder's weight has in a GGUF file of this general.architecture:
+// The name that a weight has in a GGUF file of this general.architecture:
 // "blk.0.attn_q.weight" for "model.layers.0.self_attn.q_proj.weight". Empty if the weight has no
 // such name.
 std::string GgufTensorName(std::string_view weight, std::string_view architecture);

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "apps/model/gguf_architecture.h"
+#include "apps/gguf/gguf_architecture.h"
 #include "base/result.h"
 #include "io/gguf_writer.h"
 #include "model/config/config.h"

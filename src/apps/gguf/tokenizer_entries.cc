@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "apps/model/gguf_tokenizer.h"
+#include "apps/gguf/gguf_tokenizer.h"
+#include "apps/gguf/gguf_vocabulary.h"
 #include "apps/read_file.h"
 #include "base/json_numbers.h"
 #include "text/tokenizer.h"

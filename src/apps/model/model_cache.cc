@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "apps/host/closest_name.h"
-#include "apps/model/gguf_convert.h"
+#include "apps/gguf/gguf_convert.h"
 #include "apps/read_file.h"
 #include "io/model_dir.h"
 #include "io/safetensors_writer.h"

@@ -15,7 +15,7 @@
 
 #include "apps/host/decision_profile.h"
 #include "apps/model/file_hash.h"
-#include "apps/model/gguf_convert.h"
+#include "apps/gguf/gguf_convert.h"
 #include "apps/model/model_cache.h"
 #include "apps/model/run_program.h"
 #include "apps/read_file.h"

@@ -147,13 +147,25 @@ DType ChooseComputeType(ComputeChoice choice, DType file_dtype) {
   return file_dtype == DType::kF32 ? DType::kF32 : DType::kBf16;
 }
 
+namespace {
+
+// Whether a tensor of the files has blocks of 4 to 8 bits.
+bool HasBlocks(const ModelFiles& files) {
+  if (!files.is_gguf()) return false;
+  const std::vector<std::string> names = files.Names();
+  return std::ranges::any_of(
+      names, [&](const std::string& name) { return files.Info(name).dtype == DType::kBlocks; });
+}
+
+}  // namespace
+
 Result<WeightTypes> ChooseWeightTypes(Quantization choice, DType compute, const ModelConfig& config,
                                       const ModelFiles& files) {
   WeightTypes types = compute;
   const bool dense_decoder = !config.is_encoder() && config.num_experts == 0;
   if (choice == Quantization::kNone || choice == Quantization::kAuto) {
     const bool is_quantized = config.quantization.method != QuantizationMethod::kNone;
-    const bool keeps = choice == Quantization::kAuto && (files.is_gguf() || is_quantized);
+    const bool keeps = choice == Quantization::kAuto && (HasBlocks(files) || is_quantized);
     types.keep_blocks = keeps && dense_decoder;
     if (keeps && !dense_decoder) {
       spdlog::warn("the quantized matrices are widened to {}: they stay packed in dense decoders",

@@ -7,6 +7,7 @@
 #include "server/api/token_embeddings.h"
 #include "server/generation/answer_format.h"
 #include "server/generation/generation_call.h"
+#include "server/json/base64.h"
 #include "server/json/request_body.h"
 #include "server/reads/pooling_call.h"
 #include "server/routes.h"
@@ -56,7 +57,7 @@ std::string VectorList(const Json& head, const char* entry, const char* name, Ve
     body += fmt::format(R"({}{{"object":"{}","index":{},"{}":)", i > 0 ? "," : "", entry, i, name);
     if (format == VectorFormat::kBase64) {
       body += '"';
-      AppendBase64(results.vectors[i], &body);
+      AppendBase64(std::as_bytes(std::span(results.vectors[i])), &body);
       body += '"';
     } else {
       AppendFloats(results.vectors[i], &body);

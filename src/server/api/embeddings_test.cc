@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "server/json/base64.h"
 #include "server/reads/vectors.h"
 #include "testing/fake_server.h"
 
@@ -72,9 +73,9 @@ TEST_F(EmbeddingsTest, Base64HoldsTheSameFloats) {
   const Json json = Embed(R"("input": ["ab", "c"], "encoding_format": "base64")");
   for (size_t i = 0; i < 2; ++i) {
     std::string expected;
-    AppendBase64(
-        Unit(i == 0 ? std::vector<float>{2, 97, 98, 12} : std::vector<float>{1, 99, 99, 12}),
-        &expected);
+    const std::vector<float> unit =
+        Unit(i == 0 ? std::vector<float>{2, 97, 98, 12} : std::vector<float>{1, 99, 99, 12});
+    AppendBase64(std::as_bytes(std::span(unit)), &expected);
     EXPECT_EQ(json["data"][i]["embedding"], expected);
   }
 }

@@ -38,7 +38,7 @@ void Finish(const PoolingCall& call, std::vector<float>* vector) {
     vector->resize(static_cast<size_t>(*call.dimensions));
   }
   if (call.normalize) Normalize(*vector);
-  if (call.activation != Activation::kNone) *vector = Activate(*vector, call.activation);
+  if (call.activation != ClassActivation::kNone) *vector = Activate(*vector, call.activation);
 }
 
 // Whether the engine answers with sparse embeddings.
@@ -136,9 +136,9 @@ Status ReadCallTexts(const InputOptions& options, const char* name, FieldReader*
   return Status::Ok();
 }
 
-Activation ActivationOf(const ModelTraits& traits) {
+ClassActivation ActivationOf(const ModelTraits& traits) {
   const bool single = traits.class_labels.size() <= 1;
-  return traits.multi_label || single ? Activation::kSigmoid : Activation::kSoftmax;
+  return traits.multi_label || single ? ClassActivation::kSigmoid : ClassActivation::kSoftmax;
 }
 
 std::string ClassLabel(const ModelTraits& traits, size_t i) {

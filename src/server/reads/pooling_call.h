@@ -33,7 +33,7 @@ struct PoolingCall {
   TimeUs tokenize_us = 0;
   bool normalize = false;
   std::optional<int32_t> dimensions;  // an embedding keeps this many; unset: all
-  Activation activation = Activation::kNone;
+  ClassActivation activation = ClassActivation::kNone;
   std::string content_type = "application/json";  // of the answer
   bool sparse = false;                            // the vectors of a SPLADE model stay sparse
 };
@@ -56,7 +56,7 @@ Status ReadCallTexts(const InputOptions& options, const char* name, FieldReader*
                      PoolingCall* call);
 
 // The function that turns a model's class outputs into probabilities.
-Activation ActivationOf(const ModelTraits& traits);
+ClassActivation ActivationOf(const ModelTraits& traits);
 // The name of class i.
 std::string ClassLabel(const ModelTraits& traits, size_t i);
 

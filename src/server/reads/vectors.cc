@@ -62,12 +62,12 @@ double SparseCosine(const ReadValues& a, const ReadValues& b) {
   return lengths == 0 ? 0 : std::clamp(SparseProduct(a, b) / lengths, -1.0, 1.0);
 }
 
-std::vector<float> Activate(std::span<const float> values, Activation activation) {
+std::vector<float> Activate(std::span<const float> values, ClassActivation activation) {
   std::vector<float> result(values.begin(), values.end());
-  if (activation == Activation::kSigmoid) {
+  if (activation == ClassActivation::kSigmoid) {
     for (float& value : result) value = static_cast<float>(1 / (1 + std::exp(-double{value})));
   }
-  if (activation != Activation::kSoftmax || result.empty()) return result;
+  if (activation != ClassActivation::kSoftmax || result.empty()) return result;
   const double max = *std::ranges::max_element(values);
   double sum = 0;
   for (float value : values) sum += std::exp(double{value} - max);
@@ -91,24 +91,6 @@ void AppendFloats(std::span<const float> values, std::string* out) {
   }
   *at++ = ']';
   out->resize(static_cast<size_t>(at - out->data()));
-}
-
-void AppendBase64(std::span<const float> values, std::string* out) {
-  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const auto* bytes = reinterpret_cast<const unsigned char*>(values.data());
-  const size_t size = values.size_bytes();
-  const size_t begin = out->size();
-  out->resize(begin + (size + 2) / 3 * 4);
-  char* at = out->data() + begin;
-  for (size_t i = 0; i < size; i += 3) {
-    const size_t left = size - i;
-    const uint32_t group = uint32_t{bytes[i]} << 16 | (left > 1 ? uint32_t{bytes[i + 1]} << 8 : 0) |
-                           (left > 2 ? uint32_t{bytes[i + 2]} : 0);
-    *at++ = kDigits[group >> 18];
-    *at++ = kDigits[group >> 12 & 63];
-    *at++ = left > 1 ? kDigits[group >> 6 & 63] : '=';
-    *at++ = left > 2 ? kDigits[group & 63] : '=';
-  }
 }
 
 }  // namespace skein

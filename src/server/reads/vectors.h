@@ -25,15 +25,12 @@ double SparseProduct(const ReadValues& a, const ReadValues& b);
 double SparseCosine(const ReadValues& a, const ReadValues& b);
 
 // How a classification head's outputs become scores.
-enum class Activation { kNone, kSoftmax, kSigmoid };
-std::vector<float> Activate(std::span<const float> values, Activation activation);
+enum class ClassActivation { kNone, kSoftmax, kSigmoid };
+std::vector<float> Activate(std::span<const float> values, ClassActivation activation);
 
 // Appends a JSON array with, for each value, the shortest decimal that reads back as the same
 // float; null for a value that is not finite. This is several times as fast as building a JSON
 // value and printing it.
 void AppendFloats(std::span<const float> values, std::string* out);
-
-// Appends the base64 (RFC 4648, padded) of the values' little-endian bytes.
-void AppendBase64(std::span<const float> values, std::string* out);
 
 }  // namespace skein

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "server/json/base64.h"
 #include "server/json/json.h"
 
 namespace skein {
@@ -26,7 +27,7 @@ std::vector<float> RandomFloats(size_t count, uint64_t seed) {
 
 std::string Base64(const std::vector<float>& values) {
   std::string text;
-  AppendBase64(values, &text);
+  AppendBase64(std::as_bytes(std::span(values)), &text);
   return text;
 }
 
@@ -84,12 +85,12 @@ TEST(Vectors, Cosine) {
 
 TEST(Vectors, Activate) {
   const std::vector<float> logits = {1000, 1000, -1000};
-  EXPECT_EQ(Activate(logits, Activation::kSoftmax), (std::vector<float>{0.5f, 0.5f, 0}));
-  EXPECT_EQ(Activate(logits, Activation::kSigmoid), (std::vector<float>{1, 1, 0}));
-  EXPECT_EQ(Activate(logits, Activation::kNone), logits);
+  EXPECT_EQ(Activate(logits, ClassActivation::kSoftmax), (std::vector<float>{0.5f, 0.5f, 0}));
+  EXPECT_EQ(Activate(logits, ClassActivation::kSigmoid), (std::vector<float>{1, 1, 0}));
+  EXPECT_EQ(Activate(logits, ClassActivation::kNone), logits);
   const std::vector<float> odds = {std::log(3.0f), 0};
-  EXPECT_NEAR(Activate(odds, Activation::kSoftmax)[0], 0.75, 1e-7);
-  EXPECT_NEAR(Activate(odds, Activation::kSigmoid)[0], 0.75, 1e-7);
+  EXPECT_NEAR(Activate(odds, ClassActivation::kSoftmax)[0], 0.75, 1e-7);
+  EXPECT_NEAR(Activate(odds, ClassActivation::kSigmoid)[0], 0.75, 1e-7);
 }
 
 TEST(VectorsTest, SparseVectors) {

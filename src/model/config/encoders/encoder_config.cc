@@ -124,6 +124,17 @@ Status ReadEpsilon(const JsonObject& json, const char* key, float* out) {
   return Status::Ok();
 }
 
+Status ReadNumSegments(const JsonObject& json, ModelConfig* config) {
+  SKEIN_ASSIGN_OR_RETURN(const auto segments, json.Int("type_vocab_size"));
+  if (!segments) return json.Error("type_vocab_size", "is missing");
+  if (*segments < 0 || *segments > kMaxWidth) {
+    return json.Error("type_vocab_size", "is " + std::to_string(*segments) + "; must be in [0, " +
+                                             std::to_string(kMaxWidth) + "]");
+  }
+  config->encoder.num_segments = static_cast<int32_t>(*segments);
+  return Status::Ok();
+}
+
 Result<int32_t> ReadNumClasses(const JsonObject& json) {
   SKEIN_ASSIGN_OR_RETURN(const auto labels, json.Object("id2label"));
   SKEIN_ASSIGN_OR_RETURN(const auto count, ReadSize(json, "num_labels", kMaxClasses));
@@ -148,8 +159,7 @@ Status ReadEncoderConfig(const JsonObject& json, ModelConfig* config) {
     config->encoder.layer_norm_eps = 1e-12f;  // DistilBERT's value, which its config does not state
   } else {
     SKEIN_RETURN_IF_ERROR(ReadEpsilon(json, "layer_norm_eps", &config->encoder.layer_norm_eps));
-    SKEIN_RETURN_IF_ERROR(
-        RequireSize(json, "type_vocab_size", kMaxWidth, &config->encoder.num_segments));
+    SKEIN_RETURN_IF_ERROR(ReadNumSegments(json, config));
   }
   if (config->head == Head::kClassifier) {
     SKEIN_ASSIGN_OR_RETURN(config->num_classes, ReadNumClasses(json));

@@ -26,6 +26,9 @@ Status ReadActivation(const JsonObject& json, const char* key, Activation* out);
 // Reads a required epsilon in (0, 1).
 Status ReadEpsilon(const JsonObject& json, const char* key, float* out);
 
+// Reads type_vocab_size, the number of rows that a token's segment chooses from; 0: no such table.
+Status ReadNumSegments(const JsonObject& json, ModelConfig* config);
+
 // Reads the number of classes of a ForSequenceClassification config: the size of id2label, else
 // num_labels, else 2 (the default of the reference library).
 Result<int32_t> ReadNumClasses(const JsonObject& json);

@@ -30,13 +30,7 @@ Status ReadRotatingShape(const JsonObject& json, const RotatingKeys& keys, Model
   SKEIN_RETURN_IF_ERROR(RequireSize(json, keys.heads, kMaxHeads, &config->num_heads));
   SKEIN_RETURN_IF_ERROR(RequireSize(json, keys.positions, kMaxPosition, &config->max_position));
   SKEIN_RETURN_IF_ERROR(ReadEpsilon(json, keys.epsilon, &config->encoder.layer_norm_eps));
-  SKEIN_ASSIGN_OR_RETURN(const auto segments, json.Int("type_vocab_size"));
-  if (!segments) return json.Error("type_vocab_size", "is missing");
-  if (*segments < 0 || *segments > kMaxWidth) {
-    return json.Error("type_vocab_size", "is " + std::to_string(*segments) + "; must be in [0, " +
-                                             std::to_string(kMaxWidth) + "]");
-  }
-  config->encoder.num_segments = static_cast<int32_t>(*segments);
+  SKEIN_RETURN_IF_ERROR(ReadNumSegments(json, config));
   config->num_kv_heads = config->num_heads;
   // Pairs of elements of a head are rotated.
   if (config->hidden_size % (2 * int64_t{config->num_heads}) != 0) {

@@ -24,20 +24,12 @@ struct GgufPreTokenizer {
   bool composes = false;             // the text is normalized to NFC
   bool ignores_merges = false;       // a piece that is a token stays whole, whatever the merges say
   bool adds_bos = false;             // the default if the file does not say
+  // The separators between two texts of an encoder. 0: the tokenizer is a decoder's.
+  int num_separators = 0;
 };
 
 // All supported pre-tokenizers.
 std::span<const GgufPreTokenizer> GgufPreTokenizers();
-
-// tokenizer.ggml.token_type
-enum GgufTokenType : int32_t {
-  kGgufNormal = 1,
-  kGgufUnknown,
-  kGgufControl,
-  kGgufUserDefined,
-  kGgufUnused,
-  kGgufByte,
-};
 
 // The merges of a SentencePiece model: every pair of tokens that together form a token, best score
 // first. Merges of equal scores are in the order of the tokens, then of the pairs' ids.
@@ -48,10 +40,11 @@ struct GgufMerge {
 std::vector<GgufMerge> MergesOfScores(std::span<const std::string_view> tokens,
                                       std::span<const double> scores);
 
-// Converts the tokenizer of a GGUF file (its metadata tokenizer.*) to HuggingFace's format. Control
-// tokens become special added tokens, user-defined tokens become added tokens. kUnsupported, with
-// the name, for a tokenizer model or pre-tokenizer that is not supported; errors name the metadata
-// key.
+// Converts the tokenizer of a GGUF file (its metadata tokenizer.*) to HuggingFace's format: merges
+// of bytes ("gpt2"), SentencePiece's merges ("llama") and unigrams ("t5"), and WordPiece ("bert").
+// Control tokens become special added tokens, user-defined tokens become added tokens.
+// kUnsupported, with the name, for a tokenizer model or pre-tokenizer that is not supported; errors
+// name the metadata key.
 Result<GgufTokenizerFiles> ReadGgufTokenizer(const GgufMetadata& metadata);
 
 }  // namespace skein

@@ -16,10 +16,8 @@ struct GgufArchitecture {
   const char* hugging_face;  // the architecture of a config.json
   const char* model_type;    // its model_type
   bool is_written = true;    // `skein model convert` writes such files, too
+  bool is_encoder = false;
 };
-
-// GGUF keeps f32 numbers. The shortest decimal form of one is what the original config said.
-double ShortestDecimal(double value);
 
 // All architectures that are known.
 std::span<const GgufArchitecture> GgufArchitectures();
@@ -27,7 +25,8 @@ std::span<const GgufArchitecture> GgufArchitectures();
 // The architecture that the file names; kUnsupported, by name, if it is not known.
 Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadata);
 
-// Makes the config.json of the file's model, with weights of `dtype`. Errors name the metadata key.
+// Makes the config.json of the file's model, with weights of `dtype`, or, of an encoder, of the
+// type in the file. Errors name the metadata key.
 // kUnsupported for a setting in the metadata that the model's config cannot express.
 Result<nlohmann::ordered_json> GgufConfigJson(const GgufModel& file, DType dtype);
 

@@ -1,10 +1,10 @@
-#include "apps/model/gguf_decision.h"
+#include "apps/gguf/gguf_decision.h"
 
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "apps/model/gguf_architecture.h"
+#include "apps/gguf/gguf_keys.h"
 #include "server/json/json.h"
 
 namespace skein {

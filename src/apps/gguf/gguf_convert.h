@@ -24,14 +24,14 @@ struct GgufConvertSummary {
 };
 
 // To be raised when the same input gives another directory than before.
-inline constexpr int kGgufConverterVersion = 1;
+inline constexpr int kGgufConverterVersion = 2;
 
 // Writes the model of a GGUF file as a HuggingFace directory: weights, tokenizer with chat
 // template, generation_config.json and, last, config.json; so an interrupted run leaves no
 // directory that passes for a model. Weights are dequantized to f32, the adapter is added, and the
 // sum is rounded once. Fails, by name, for an architecture or tokenizer that is not known, for a
-// tensor that is missing, unknown or of another shape, for an adapter that does not fit, and for a
-// decision model.
+// tensor that is missing, unknown or of another shape, for an adapter that does not fit, for an
+// encoder and for a decision model.
 Result<GgufConvertSummary> ConvertGguf(const GgufConvertOptions& options);
 
 // Writes the same files, except the weights, into the existing directory `dir`. If the GGUF file is

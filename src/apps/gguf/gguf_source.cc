@@ -1,4 +1,4 @@
-#include "apps/model/gguf_source.h"
+#include "apps/gguf/gguf_source.h"
 
 #include <functional>
 #include <set>

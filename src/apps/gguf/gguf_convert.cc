@@ -1,15 +1,17 @@
-#include "apps/model/gguf_convert.h"
+#include "apps/gguf/gguf_convert.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "apps/gguf/gguf_architecture.h"
+#include "apps/gguf/gguf_decision.h"
+#include "apps/gguf/gguf_encoder.h"
+#include "apps/gguf/gguf_source.h"
+#include "apps/gguf/gguf_tokenizer.h"
 #include "apps/model/adapter_fit.h"
-#include "apps/model/gguf_architecture.h"
-#include "apps/model/gguf_decision.h"
-#include "apps/model/gguf_source.h"
-#include "apps/model/gguf_tokenizer.h"
 #include "apps/model/output_dir.h"
 #include "io/gguf_model.h"
 #include "io/lora_adapter.h"
@@ -81,13 +83,15 @@ struct Description {
   ModelConfig config;
   Json config_json;
   GgufTokenizerFiles tokenizer;
-  std::optional<Json> kev_head;  // of a Kev model
+  std::optional<Json> kev_head;        // of a Kev model
+  std::optional<std::string> pooling;  // of a model that makes embeddings
 
   // config.json is written last: a directory without it does not count as a model.
   Status Write(const std::string& dir) const {
     if (kev_head) {
       SKEIN_RETURN_IF_ERROR(WriteFile(dir + "/" + kKevHeadJson, kev_head->dump(2) + "\n"));
     }
+    SKEIN_RETURN_IF_ERROR(WritePooling(dir));
     const std::pair<const char*, std::string> files[] = {
         {"tokenizer.json", tokenizer.tokenizer_json},
         {"tokenizer_config.json", tokenizer.tokenizer_config_json},
@@ -97,12 +101,31 @@ struct Description {
     for (const auto& [name, text] : files) SKEIN_RETURN_IF_ERROR(WriteFile(dir + "/" + name, text));
     return Status::Ok();
   }
+
+  // As sentence-transformers writes it. llama.cpp normalizes every embedding.
+  Status WritePooling(const std::string& dir) const {
+    if (!pooling) return Status::Ok();
+    std::error_code error;
+    std::filesystem::create_directory(dir + "/1_Pooling", error);
+    if (error) return Invalid(dir + "/1_Pooling: " + error.message());
+    const Json mode = {{"pooling_mode", *pooling}, {"include_prompt", true}};
+    SKEIN_RETURN_IF_ERROR(WriteFile(dir + "/1_Pooling/config.json", mode.dump(2) + "\n"));
+    const auto module = [](const char* path, const char* type) {
+      return Json{{"path", path}, {"type", std::string("sentence_transformers.models.") + type}};
+    };
+    const Json modules = Json::array({module("", "Transformer"), module("1_Pooling", "Pooling"),
+                                      module("2_Normalize", "Normalize")});
+    return WriteFile(dir + "/modules.json", modules.dump(2) + "\n");
+  }
 };
 
 Result<Description> Describe(const GgufModel& file, DType dtype) {
   Description description;
   SKEIN_ASSIGN_OR_RETURN(description.kev_head, ReadGgufDecision(file));
   SKEIN_ASSIGN_OR_RETURN(description.config_json, GgufConfigJson(file, dtype));
+  SKEIN_ASSIGN_OR_RETURN(const GgufArchitecture* const architecture,
+                         FindGgufArchitecture(file.metadata()));
+  SKEIN_ASSIGN_OR_RETURN(description.pooling, GgufPooling(file, *architecture));
   SKEIN_ASSIGN_OR_RETURN(description.tokenizer, ReadGgufTokenizer(file.metadata()));
   Result<ModelConfig> config = ParseModelConfig(description.config_json.dump());
   if (!config.ok()) {
@@ -134,6 +157,12 @@ Result<GgufConvertSummary> ConvertGguf(const GgufConvertOptions& options) {
                   options.file +
                       " is a decision model; it is served as it is, and its directory is "
                       "what its trainer wrote");
+  }
+  if (description.config.is_encoder()) {
+    return Status(StatusCode::kUnsupported,
+                  options.file +
+                      " is an encoder; it is served as it is, and only decoders are "
+                      "converted");
   }
   SKEIN_ASSIGN_OR_RETURN(const std::vector<GgufSource> sources,
                          FindGgufSources(files, options.file, description.config, options.dtype));

@@ -1,4 +1,4 @@
-#include "apps/model/gguf_convert.h"
+#include "apps/gguf/gguf_convert.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,14 +1,16 @@
-#include "apps/model/gguf_tokenizer.h"
+#include "apps/gguf/gguf_tokenizer.h"
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "apps/gguf/gguf_encoder_tokenizer.h"
+#include "apps/gguf/gguf_vocabulary.h"
 #include "server/json/json.h"
 #include "text/unicode/utf8.h"
 
@@ -17,10 +19,7 @@ namespace {
 
 constexpr char kModelKey[] = "tokenizer.ggml.model";
 constexpr char kPreKey[] = "tokenizer.ggml.pre";
-constexpr char kTokensKey[] = "tokenizer.ggml.tokens";
-constexpr char kTypesKey[] = "tokenizer.ggml.token_type";
 constexpr char kMergesKey[] = "tokenizer.ggml.merges";
-constexpr char kScoresKey[] = "tokenizer.ggml.scores";
 constexpr char kTemplateKey[] = "tokenizer.chat_template";
 
 Json ByteLevel(bool use_regex) {
@@ -72,6 +71,11 @@ constexpr GgufPreTokenizer kPreTokenizers[] = {
      }},
     {"qwen35", [] { return WordCuts("\\p{N}", "\\p{M}"); }, true},
     {"gpt-4o", CasedWordCuts},
+    {.name = "roberta-bpe", .cuts = [] { return ByteLevel(true); }, .num_separators = 2},
+    {.name = "modern-bert",
+     .cuts = [] { return ByteLevel(true); },
+     .composes = true,
+     .num_separators = 1},
 };
 
 Result<const GgufPreTokenizer*> FindPreTokenizer(const GgufMetadata& metadata) {
@@ -83,50 +87,6 @@ Result<const GgufPreTokenizer*> FindPreTokenizer(const GgufMetadata& metadata) {
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
   return metadata.Unsupported(kPreKey, "is '" + std::string(*pre) + "'; supported are " + known);
-}
-
-// Refuses strings that JSON cannot hold and, with `unique`, strings that occur twice.
-Result<std::vector<std::string_view>> RequireStrings(const GgufMetadata& metadata, const char* key,
-                                                     bool unique) {
-  SKEIN_ASSIGN_OR_RETURN(auto strings, metadata.Strings(key));
-  if (!strings) return metadata.Error(key, "is missing");
-  std::unordered_set<std::string_view> seen;
-  for (size_t i = 0; i < strings->size(); ++i) {
-    const std::string_view text = (*strings)[i];
-    if (!IsValidUtf8(text)) {
-      return metadata.Error(key, "holds invalid UTF-8 at index " + std::to_string(i));
-    }
-    if (unique && !seen.insert(text).second) {
-      return metadata.Error(key, "holds '" + std::string(text) + "' twice");
-    }
-  }
-  return *std::move(strings);
-}
-
-Result<Json> AddedTokens(const GgufMetadata& metadata,
-                         const std::vector<std::string_view>& tokens) {
-  SKEIN_ASSIGN_OR_RETURN(const auto types, metadata.Ints(kTypesKey));
-  if (!types) return metadata.Error(kTypesKey, "is missing");
-  if (types->size() != tokens.size()) {
-    return metadata.Error(kTypesKey, "has " + std::to_string(types->size()) + " elements, but " +
-                                         kTokensKey + " has " + std::to_string(tokens.size()));
-  }
-  Json added = Json::array();
-  for (size_t id = 0; id < tokens.size(); ++id) {
-    const int64_t type = (*types)[id];
-    if (type < kGgufNormal || type > kGgufByte) {
-      return metadata.Unsupported(kTypesKey, "holds " + std::to_string(type) + " for token " +
-                                                 std::to_string(id) + "; supported are 1 to 6");
-    }
-    if (type == kGgufNormal || type == kGgufUnused || type == kGgufByte) continue;
-    Json token;
-    token["id"] = id;
-    token["content"] = tokens[id];
-    for (const char* flag : {"single_word", "lstrip", "rstrip", "normalized"}) token[flag] = false;
-    token["special"] = type != kGgufUserDefined;
-    added.push_back(std::move(token));
-  }
-  return added;
 }
 
 // Makes a BPE model without merges.
@@ -150,14 +110,9 @@ Json BpeModel(const std::vector<std::string_view>& tokens) {
 
 Result<Json> ReadMergesOfScores(const GgufMetadata& metadata,
                                 const std::vector<std::string_view>& tokens) {
-  SKEIN_ASSIGN_OR_RETURN(const auto scores, metadata.Doubles(kScoresKey));
-  if (!scores) return metadata.Error(kScoresKey, "is missing");
-  if (scores->size() != tokens.size()) {
-    return metadata.Error(kScoresKey, "has " + std::to_string(scores->size()) + " elements, but " +
-                                          kTokensKey + " has " + std::to_string(tokens.size()));
-  }
+  SKEIN_ASSIGN_OR_RETURN(const auto scores, GgufTokenScores(metadata, tokens.size()));
   Json json = Json::array();
-  for (const GgufMerge& merge : MergesOfScores(tokens, *scores)) {
+  for (const GgufMerge& merge : MergesOfScores(tokens, scores)) {
     json.push_back(Json::array({tokens[merge.left], tokens[merge.right]}));
   }
   return json;
@@ -166,12 +121,8 @@ Result<Json> ReadMergesOfScores(const GgufMetadata& metadata,
 // The token that a key such as tokenizer.ggml.bos_token_id names; nullopt if the key is absent.
 Result<std::optional<std::string_view>> TokenOf(const GgufMetadata& metadata, const char* key,
                                                 const std::vector<std::string_view>& tokens) {
-  SKEIN_ASSIGN_OR_RETURN(const auto id, metadata.Int(key));
+  SKEIN_ASSIGN_OR_RETURN(const auto id, GgufTokenId(metadata, key, tokens.size()));
   if (!id) return std::optional<std::string_view>();
-  if (*id < 0 || *id >= std::ssize(tokens)) {
-    return metadata.Error(key, "is " + std::to_string(*id) + "; there are " +
-                                   std::to_string(tokens.size()) + " tokens");
-  }
   return std::optional(tokens[static_cast<size_t>(*id)]);
 }
 
@@ -185,7 +136,10 @@ Result<std::string> ConfigJson(const GgufMetadata& metadata,
       {"tokenizer.ggml.bos_token_id", "bos_token"},
       {"tokenizer.ggml.eos_token_id", "eos_token"},
       {"tokenizer.ggml.unknown_token_id", "unk_token"},
-      {"tokenizer.ggml.padding_token_id", "pad_token"}};
+      {"tokenizer.ggml.padding_token_id", "pad_token"},
+      {kGgufBeginKey, "cls_token"},
+      {kGgufSeparatorKey, "sep_token"},
+      {kGgufMaskKey, "mask_token"}};
   for (const auto& [key, member] : kTokens) {
     SKEIN_ASSIGN_OR_RETURN(const auto token, TokenOf(metadata, key, tokens));
     if (token) config[member] = *token;
@@ -235,14 +189,29 @@ Result<Json> PostProcessor(const GgufMetadata& metadata,
 Status ReadByteLevel(const GgufMetadata& metadata, const std::vector<std::string_view>& tokens,
                      Json* json) {
   SKEIN_ASSIGN_OR_RETURN(const GgufPreTokenizer* const pre, FindPreTokenizer(metadata));
+  // Merges of characters have the same name in files of multilingual ModernBERTs.
+  constexpr std::string_view kSpaceByte = "\u0120";
+  const auto has_space = [](std::string_view token) { return token.starts_with(kSpaceByte); };
+  if (pre->num_separators > 0 && std::ranges::none_of(tokens, has_space)) {
+    return metadata.Unsupported(kGgufTokensKey,
+                                "has no token that begins with the byte of a space; of encoders, "
+                                "merges of bytes are supported, and WordPiece and unigrams");
+  }
   if (pre->composes) (*json)["normalizer"] = {{"type", "NFC"}};
   (*json)["pre_tokenizer"] = pre->cuts();
-  SKEIN_ASSIGN_OR_RETURN((*json)["post_processor"], PostProcessor(metadata, tokens, pre->adds_bos));
+  if (pre->num_separators > 0) {
+    SKEIN_ASSIGN_OR_RETURN((*json)["post_processor"],
+                           GgufEncoderFrame(metadata, tokens, pre->num_separators, 0));
+    SKEIN_RETURN_IF_ERROR(LetMaskTakeSpaces(metadata, json));
+  } else {
+    SKEIN_ASSIGN_OR_RETURN((*json)["post_processor"],
+                           PostProcessor(metadata, tokens, pre->adds_bos));
+  }
   (*json)["decoder"] = {{"type", "ByteLevel"},
                         {"add_prefix_space", true},
                         {"trim_offsets", true},
                         {"use_regex", true}};
-  SKEIN_ASSIGN_OR_RETURN(const auto merges, RequireStrings(metadata, kMergesKey, false));
+  SKEIN_ASSIGN_OR_RETURN(const auto merges, RequireGgufStrings(metadata, kMergesKey, false));
   Json& model = (*json)["model"] = BpeModel(tokens);
   model["ignore_merges"] = pre->ignores_merges;
   for (const std::string_view merge : merges) model["merges"].push_back(merge);
@@ -310,22 +279,29 @@ std::vector<GgufMerge> MergesOfScores(std::span<const std::string_view> tokens,
 }
 
 Result<GgufTokenizerFiles> ReadGgufTokenizer(const GgufMetadata& metadata) {
+  using Read = Status (*)(const GgufMetadata&, const std::vector<std::string_view>&, Json*);
+  constexpr std::pair<std::string_view, Read> kKinds[] = {{"gpt2", ReadByteLevel},
+                                                          {"llama", ReadSentencePiece},
+                                                          {"bert", ReadGgufWordPiece},
+                                                          {"t5", ReadGgufUnigram}};
   SKEIN_ASSIGN_OR_RETURN(const auto kind, metadata.String(kModelKey));
   if (!kind) return metadata.Error(kModelKey, "is missing");
-  if (*kind != "gpt2" && *kind != "llama") {
-    return metadata.Unsupported(kModelKey,
-                                "is '" + std::string(*kind) + "'; supported are gpt2 and llama");
+  const auto* const found =
+      std::ranges::find(kKinds, *kind, &std::pair<std::string_view, Read>::first);
+  if (found == std::end(kKinds)) {
+    return metadata.Unsupported(
+        kModelKey, "is '" + std::string(*kind) + "'; supported are gpt2, llama, bert and t5");
   }
-  SKEIN_ASSIGN_OR_RETURN(const auto tokens, RequireStrings(metadata, kTokensKey, true));
+  SKEIN_ASSIGN_OR_RETURN(const auto tokens, RequireGgufStrings(metadata, kGgufTokensKey, true));
+  SKEIN_ASSIGN_OR_RETURN(const auto types, GgufTokenTypes(metadata, tokens.size()));
   GgufTokenizerFiles files;
   files.num_tokens = std::ssize(tokens);
   Json json;
   json["version"] = "1.0";
   for (const char* absent : {"truncation", "padding"}) json[absent] = nullptr;
-  SKEIN_ASSIGN_OR_RETURN(json["added_tokens"], AddedTokens(metadata, tokens));
+  json["added_tokens"] = GgufAddedTokens(types, tokens);
   for (const char* absent : {"normalizer", "pre_tokenizer"}) json[absent] = nullptr;
-  SKEIN_RETURN_IF_ERROR(*kind == "gpt2" ? ReadByteLevel(metadata, tokens, &json)
-                                        : ReadSentencePiece(metadata, tokens, &json));
+  SKEIN_RETURN_IF_ERROR(found->second(metadata, tokens, &json));
   files.tokenizer_json = json.dump(1) + "\n";
   SKEIN_ASSIGN_OR_RETURN(files.tokenizer_config_json, ConfigJson(metadata, tokens));
   return files;

@@ -1,13 +1,14 @@
-#include "apps/model/gguf_architecture.h"
+#include "apps/gguf/gguf_architecture.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "apps/gguf/gguf_encoder.h"
+#include "apps/gguf/gguf_keys.h"
 #include "model/config/linear_config.h"
 #include "model/config/rope.h"
 #include "server/json/json.h"
@@ -23,47 +24,13 @@ constexpr GgufArchitecture kArchitectures[] = {
     {"qwen3", "Qwen3ForCausalLM", "qwen3"},
     {kGemma3, "Gemma3ForCausalLM", "gemma3_text"},
     {kQwen35, "Qwen3_5ForCausalLM", "qwen3_5_text", false},
-};
-
-// The metadata keys of one architecture: "<architecture>.<name>".
-class Keys {
- public:
-  Keys(const GgufMetadata& metadata, const char* architecture)
-      : metadata_(metadata), prefix_(std::string(architecture) + ".") {}
-
-  Result<std::optional<int64_t>> Int(const char* name) const {
-    return metadata_.Int(prefix_ + name);
-  }
-  Result<std::optional<double>> Double(const char* name) const {
-    return metadata_.Double(prefix_ + name);
-  }
-  Result<std::optional<std::string_view>> String(const char* name) const {
-    return metadata_.String(prefix_ + name);
-  }
-  Result<std::optional<std::vector<int64_t>>> Ints(const char* name) const {
-    return metadata_.Ints(prefix_ + name);
-  }
-  // Copies a number into `json`; absent is an error.
-  Status Require(const char* name, const char* member, Json* json) const {
-    SKEIN_ASSIGN_OR_RETURN(const auto value, Int(name));
-    if (!value) return metadata_.Error(prefix_ + name, "is missing");
-    (*json)[member] = *value;
-    return Status::Ok();
-  }
-  Status Unsupported(const char* name, const std::string& problem) const {
-    return metadata_.Unsupported(prefix_ + name, problem);
-  }
-  Status Error(const char* name, const std::string& problem) const {
-    return metadata_.Error(prefix_ + name, problem);
-  }
-
- private:
-  const GgufMetadata& metadata_;
-  std::string prefix_;
+    {kGgufBert, "BertModel", "bert", false, true},
+    {kGgufNomicBert, "NomicBertModel", "nomic_bert", false, true},
+    {kGgufModernBert, "ModernBertModel", "modernbert", false, true},
 };
 
 // Refuses settings of a file that the config of a plain decoder cannot express.
-Status CheckPlain(const Keys& keys, bool is_gemma) {
+Status CheckPlain(const GgufKeys& keys, bool is_gemma) {
   for (const char* name : {"expert_count", "attention.sliding_window"}) {
     if (is_gemma && name == std::string_view("attention.sliding_window")) continue;
     SKEIN_ASSIGN_OR_RETURN(const auto count, keys.Int(name));
@@ -113,7 +80,7 @@ Result<Json> Llama3Scaling(const GgufModel& file, const Json& config) {
                     "' is not the table of Llama 3.1 or 3.2; no other is supported");
 }
 
-Status ReadRopeScaling(const GgufModel& file, const Keys& keys, Json* config) {
+Status ReadRopeScaling(const GgufModel& file, const GgufKeys& keys, Json* config) {
   if (file.Has(kRopeFactors)) {
     SKEIN_ASSIGN_OR_RETURN((*config)["rope_scaling"], Llama3Scaling(file, *config));
     return Status::Ok();
@@ -137,7 +104,7 @@ Status ReadRopeScaling(const GgufModel& file, const Keys& keys, Json* config) {
 
 // Keys and values must have one size, and the rotation must cover all of it unless a part may be
 // `rotated`.
-Status ReadHeadDim(const Keys& keys, bool part_may_rotate, Json* config) {
+Status ReadHeadDim(const GgufKeys& keys, bool part_may_rotate, Json* config) {
   const int64_t heads = (*config)["num_attention_heads"].get<int64_t>();
   const int64_t hidden = (*config)["hidden_size"].get<int64_t>();
   SKEIN_ASSIGN_OR_RETURN(const auto key_length, keys.Int("attention.key_length"));
@@ -161,7 +128,7 @@ Status ReadHeadDim(const Keys& keys, bool part_may_rotate, Json* config) {
 
 // Reads the members that only Gemma 3 has. Files do not state that every sixth layer is global and
 // that local layers have the theta 10,000.
-Status ReadGemma(const Keys& keys, Json* config) {
+Status ReadGemma(const GgufKeys& keys, Json* config) {
   for (const char* name : {"attn_logit_softcapping", "final_logit_softcapping"}) {
     SKEIN_ASSIGN_OR_RETURN(const auto cap, keys.Double(name));
     if (cap.value_or(0) != 0) return keys.Unsupported(name, "is there; only 0 is supported");
@@ -179,7 +146,7 @@ Status ReadGemma(const Keys& keys, Json* config) {
 }
 
 // Which layers of Qwen3.5 attend: by a flag for each, or every n-th.
-Status ReadLinearLayerTypes(const Keys& keys, Json* config) {
+Status ReadLinearLayerTypes(const GgufKeys& keys, Json* config) {
   constexpr char kFlags[] = "attention.recurrent_layers";
   constexpr int64_t kUsualInterval = 4;
   SKEIN_ASSIGN_OR_RETURN(const auto interval, keys.Int("full_attention_interval"));
@@ -200,7 +167,7 @@ Status ReadLinearLayerTypes(const Keys& keys, Json* config) {
 }
 
 // The members that only Qwen3.5 has. Its block_count includes layers that guess further tokens.
-Status ReadQwen35(const Keys& keys, double theta, Json* config) {
+Status ReadQwen35(const GgufKeys& keys, double theta, Json* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto further, keys.Int("nextn_predict_layers"));
   const int64_t num_layers = (*config)["num_hidden_layers"].get<int64_t>();
   if (further.value_or(0) < 0 || further.value_or(0) >= num_layers) {
@@ -254,14 +221,6 @@ Status ReadSpecialTokens(const GgufMetadata& metadata, Json* config) {
 
 }  // namespace
 
-double ShortestDecimal(double value) {
-  char text[64];
-  const auto written = std::to_chars(text, text + sizeof(text), static_cast<float>(value));
-  double parsed = value;
-  std::from_chars(text, written.ptr, parsed);
-  return parsed;
-}
-
 std::span<const GgufArchitecture> GgufArchitectures() { return kArchitectures; }
 
 Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadata) {
@@ -280,7 +239,12 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   const GgufMetadata& metadata = file.metadata();
   SKEIN_ASSIGN_OR_RETURN(const GgufArchitecture* const architecture,
                          FindGgufArchitecture(metadata));
-  const Keys keys(metadata, architecture->name);
+  const GgufKeys keys(metadata, architecture->name);
+  if (architecture->is_encoder) {
+    SKEIN_ASSIGN_OR_RETURN(Json encoder, GgufEncoderConfigJson(file, *architecture));
+    SKEIN_RETURN_IF_ERROR(ReadSpecialTokens(metadata, &encoder));
+    return encoder;
+  }
   const bool is_gemma = architecture->name == std::string_view(kGemma3);
   const bool is_qwen35 = architecture->name == std::string_view(kQwen35);
   SKEIN_RETURN_IF_ERROR(CheckPlain(keys, is_gemma));
@@ -303,9 +267,8 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   } else {
     config["hidden_act"] = "silu";
   }
-  SKEIN_ASSIGN_OR_RETURN(const auto eps, keys.Double("attention.layer_norm_rms_epsilon"));
-  if (!eps) return keys.Error("attention.layer_norm_rms_epsilon", "is missing");
-  config["rms_norm_eps"] = ShortestDecimal(*eps);
+  SKEIN_RETURN_IF_ERROR(
+      keys.RequireDouble("attention.layer_norm_rms_epsilon", "rms_norm_eps", &config));
   SKEIN_ASSIGN_OR_RETURN(const auto theta, keys.Double("rope.freq_base"));
   config["rope_theta"] = ShortestDecimal(theta.value_or(is_gemma ? 1e6 : 1e4));
   SKEIN_RETURN_IF_ERROR(ReadRopeScaling(file, keys, &config));

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "apps/gguf/gguf_architecture.h"
+#include "base/result.h"
+#include "io/gguf_model.h"
+
+namespace skein {
+
+inline constexpr char kGgufBert[] = "bert";  // also of RoBERTa, XLM-RoBERTa and DistilBERT
+inline constexpr char kGgufNomicBert[] = "nomic-bert";
+inline constexpr char kGgufModernBert[] = "modern-bert";
+
+// Makes the config.json of an encoder, without its special tokens. Its weights have the type that
+// most elements of the file have: f32, f16 or, for any other, bf16. A file with the tensor
+// cls.output is a classifier with the file's labels. Errors name the metadata key or the tensor.
+// kUnsupported for a classifier without the layer in front of its last one: the converter of
+// llama.cpp leaves BERT's out, and what is left gives other scores than the model.
+Result<nlohmann::ordered_json> GgufEncoderConfigJson(const GgufModel& file,
+                                                     const GgufArchitecture& architecture);
+
+// The name of the pooling with which the file's model makes embeddings, as sentence-transformers
+// names it: "mean", "cls" or "lasttoken"; nullopt: the file names none, or the model ranks.
+Result<std::optional<std::string>> GgufPooling(const GgufModel& file,
+                                               const GgufArchitecture& architecture);
+
+}  // namespace skein

@@ -1,0 +1,23 @@
+#include "apps/gguf/gguf_keys.h"
+
+#include <charconv>
+
+namespace skein {
+
+Status GgufKeys::RequireDouble(const char* name, const char* member,
+                               nlohmann::ordered_json* json) const {
+  SKEIN_ASSIGN_OR_RETURN(const auto value, Double(name));
+  if (!value) return Error(name, "is missing");
+  (*json)[member] = ShortestDecimal(*value);
+  return Status::Ok();
+}
+
+double ShortestDecimal(double value) {
+  char text[64];
+  const auto written = std::to_chars(text, text + sizeof(text), static_cast<float>(value));
+  double parsed = value;
+  std::from_chars(text, written.ptr, parsed);
+  return parsed;
+}
+
+}  // namespace skein
