@@ -83,10 +83,10 @@ GGUF_NAMES = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_
               "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"}
 
 
-def write_gguf(folder, path):
+def write_gguf(folder, path, architecture="gemma3"):
     """The model as llama.cpp's converter writes it: norms with their one, SentencePiece's scores."""
     config = json.loads((folder / "config.json").read_text())
-    writer = gguf.GGUFWriter(path, "gemma3")
+    writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(config["num_hidden_layers"])
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
@@ -115,8 +115,13 @@ def write_gguf(folder, path):
     writer.add_unk_token_id(3)
     writer.add_add_space_prefix(False)
     whole = {"model.embed_tokens": "token_embd", "model.norm": "output_norm"}
+    if architecture == "gemma-embedding":
+        writer.add_pooling_type(gguf.PoolingType.MEAN)
+        writer.add_add_eos_token(True)
+        for module, name in (("2_Dense", "dense_2"), ("3_Dense", "dense_3")):
+            writer.add_tensor(name + ".weight", read_safetensors(folder / module / "model.safetensors")["linear.weight"])
     for name, values in read_safetensors(folder / "model.safetensors").items():
-        stem = name.removesuffix(".weight")
+        stem = "model." + name.removeprefix("model.").removesuffix(".weight")
         if stem not in whole:
             _, _, layer, part = stem.split(".", 3)
             stem = f"blk.{layer}.{GGUF_NAMES[part]}"
@@ -145,3 +150,20 @@ def test_a_gguf_file_has_the_bits_of_the_directory(tmp_path):
     assert seen[0] == seen[1]
     # The converted norms have lost and regained their one.
     assert numpy.abs(numpy.array(seen[2]) - seen[0]).max() < 1e-4
+
+
+def test_a_gguf_file_of_an_embedding_model_has_its_modules(tmp_path):
+    folder, rows = make_model("embedding", tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    config["query_pre_attn_scalar"] = config["head_dim"]  # what a file cannot say
+    (folder / "config.json").write_text(json.dumps(config))
+    file = write_gguf(folder, tmp_path / "embedding.gguf", "gemma-embedding")
+    seen = []
+    for model in (folder, file):
+        with SkeinServer(model, "--dtype", "f32", "--served-model-name", "m") as server:
+            answer = post(server, "/v1/embeddings", {"model": "m", "input": [row["ids"] for row in rows]})
+            seen.append([item["embedding"] for item in answer["data"]])
+            assert not any("ignored" in line for line in server.log)
+    assert seen[0] == seen[1]
+    run = subprocess.run([SKEIN_BIN, "model", "convert", file, tmp_path / "out"], capture_output=True, text=True, timeout=60)
+    assert run.returncode != 0 and "it is served as it is" in run.stderr

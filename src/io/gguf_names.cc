@@ -94,7 +94,9 @@ struct ArchitectureNames {
 };
 
 ArchitectureNames NamesOf(std::string_view architecture) {
-  if (architecture == "gemma3") return {.own = kGemmaNormNames};
+  if (architecture == "gemma3" || architecture == "gemma-embedding") {
+    return {.own = kGemmaNormNames};
+  }
   if (architecture == "qwen35") return {.own = kQwen35Names, .wholes = kQwen35WholeNames};
   if (architecture == "bert") {
     return {"bert.encoder.layer.", kBertModelNames, kBertNames, {}, {}};

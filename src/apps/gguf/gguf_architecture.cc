@@ -17,6 +17,7 @@ namespace skein {
 namespace {
 
 constexpr char kGemma3[] = "gemma3", kQwen35[] = "qwen35";
+constexpr char kGemmaEmbedding[] = "gemma-embedding";
 
 constexpr GgufArchitecture kArchitectures[] = {
     {"llama", "LlamaForCausalLM", "llama"},
@@ -24,6 +25,7 @@ constexpr GgufArchitecture kArchitectures[] = {
     {"qwen3", "Qwen3ForCausalLM", "qwen3"},
     {kGemma3, "Gemma3ForCausalLM", "gemma3_text"},
     {kQwen35, "Qwen3_5ForCausalLM", "qwen3_5_text", false},
+    {kGemmaEmbedding, "Gemma3TextModel", "gemma3_text", false},
     {kGgufBert, "BertModel", "bert", false, true},
     {kGgufNomicBert, "NomicBertModel", "nomic_bert", false, true},
     {kGgufModernBert, "ModernBertModel", "modernbert", false, true},
@@ -245,7 +247,8 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
     SKEIN_RETURN_IF_ERROR(ReadSpecialTokens(metadata, &encoder));
     return encoder;
   }
-  const bool is_gemma = architecture->name == std::string_view(kGemma3);
+  const bool is_embedding = architecture->name == std::string_view(kGemmaEmbedding);
+  const bool is_gemma = is_embedding || architecture->name == std::string_view(kGemma3);
   const bool is_qwen35 = architecture->name == std::string_view(kQwen35);
   SKEIN_RETURN_IF_ERROR(CheckPlain(keys, is_gemma));
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor embedding, file.Find("token_embd.weight"));
@@ -264,6 +267,7 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   SKEIN_RETURN_IF_ERROR(keys.Require("context_length", "max_position_embeddings", &config));
   if (is_gemma) {
     SKEIN_RETURN_IF_ERROR(ReadGemma(keys, &config));
+    if (is_embedding) config["use_bidirectional_attention"] = true;
   } else {
     config["hidden_act"] = "silu";
   }

@@ -1,14 +1,13 @@
 #include "apps/gguf/gguf_convert.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "apps/gguf/gguf_architecture.h"
 #include "apps/gguf/gguf_decision.h"
-#include "apps/gguf/gguf_encoder.h"
+#include "apps/gguf/gguf_modules.h"
 #include "apps/gguf/gguf_source.h"
 #include "apps/gguf/gguf_tokenizer.h"
 #include "apps/model/adapter_fit.h"
@@ -83,15 +82,13 @@ struct Description {
   ModelConfig config;
   Json config_json;
   GgufTokenizerFiles tokenizer;
-  std::optional<Json> kev_head;        // of a Kev model
-  std::optional<std::string> pooling;  // of a model that makes embeddings
+  std::optional<Json> kev_head;  // of a Kev model
 
   // config.json is written last: a directory without it does not count as a model.
   Status Write(const std::string& dir) const {
     if (kev_head) {
       SKEIN_RETURN_IF_ERROR(WriteFile(dir + "/" + kKevHeadJson, kev_head->dump(2) + "\n"));
     }
-    SKEIN_RETURN_IF_ERROR(WritePooling(dir));
     const std::pair<const char*, std::string> files[] = {
         {"tokenizer.json", tokenizer.tokenizer_json},
         {"tokenizer_config.json", tokenizer.tokenizer_config_json},
@@ -101,31 +98,12 @@ struct Description {
     for (const auto& [name, text] : files) SKEIN_RETURN_IF_ERROR(WriteFile(dir + "/" + name, text));
     return Status::Ok();
   }
-
-  // As sentence-transformers writes it. llama.cpp normalizes every embedding.
-  Status WritePooling(const std::string& dir) const {
-    if (!pooling) return Status::Ok();
-    std::error_code error;
-    std::filesystem::create_directory(dir + "/1_Pooling", error);
-    if (error) return Invalid(dir + "/1_Pooling: " + error.message());
-    const Json mode = {{"pooling_mode", *pooling}, {"include_prompt", true}};
-    SKEIN_RETURN_IF_ERROR(WriteFile(dir + "/1_Pooling/config.json", mode.dump(2) + "\n"));
-    const auto module = [](const char* path, const char* type) {
-      return Json{{"path", path}, {"type", std::string("sentence_transformers.models.") + type}};
-    };
-    const Json modules = Json::array({module("", "Transformer"), module("1_Pooling", "Pooling"),
-                                      module("2_Normalize", "Normalize")});
-    return WriteFile(dir + "/modules.json", modules.dump(2) + "\n");
-  }
 };
 
 Result<Description> Describe(const GgufModel& file, DType dtype) {
   Description description;
   SKEIN_ASSIGN_OR_RETURN(description.kev_head, ReadGgufDecision(file));
   SKEIN_ASSIGN_OR_RETURN(description.config_json, GgufConfigJson(file, dtype));
-  SKEIN_ASSIGN_OR_RETURN(const GgufArchitecture* const architecture,
-                         FindGgufArchitecture(file.metadata()));
-  SKEIN_ASSIGN_OR_RETURN(description.pooling, GgufPooling(file, *architecture));
   SKEIN_ASSIGN_OR_RETURN(description.tokenizer, ReadGgufTokenizer(file.metadata()));
   Result<ModelConfig> config = ParseModelConfig(description.config_json.dump());
   if (!config.ok()) {
@@ -145,6 +123,9 @@ Result<Description> Describe(const GgufModel& file, DType dtype) {
 Status WriteGgufDescription(const std::string& file, const std::string& dir) {
   SKEIN_ASSIGN_OR_RETURN(const GgufModel gguf, GgufModel::Open(file));
   SKEIN_ASSIGN_OR_RETURN(const Description description, Describe(gguf, DType::kBf16));
+  SKEIN_ASSIGN_OR_RETURN(const GgufArchitecture* const architecture,
+                         FindGgufArchitecture(gguf.metadata()));
+  SKEIN_RETURN_IF_ERROR(WriteGgufModules(gguf, *architecture, dir));
   return description.Write(dir);
 }
 
@@ -158,11 +139,11 @@ Result<GgufConvertSummary> ConvertGguf(const GgufConvertOptions& options) {
                       " is a decision model; it is served as it is, and its directory is "
                       "what its trainer wrote");
   }
-  if (description.config.is_encoder()) {
+  if (description.config.is_encoder() || description.config.head == Head::kNone) {
     return Status(StatusCode::kUnsupported,
                   options.file +
-                      " is an encoder; it is served as it is, and only decoders are "
-                      "converted");
+                      " is an encoder; it is served as it is, and only language models "
+                      "are converted");
   }
   SKEIN_ASSIGN_OR_RETURN(const std::vector<GgufSource> sources,
                          FindGgufSources(files, options.file, description.config, options.dtype));

@@ -212,7 +212,8 @@ TEST_F(GgufConvertTest, RefusesByName) {
                 AllOf(HasSubstr("'llama.decision.type'"), HasSubstr("'" + std::string(type) + "'"),
                       HasSubstr("decision-models.md")));
   }
-  EXPECT_THAT(Refusal([](TinyGguf* g) { g->tokenizer = "bert"; }), HasSubstr("'bert'"));
+  EXPECT_THAT(Refusal([](TinyGguf* g) { g->tokenizer = "rwkv"; }),
+              HasSubstr("'rwkv'; supported are gpt2, llama, bert and t5"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->pre = "tekken"; }),
               HasSubstr("'tekken'; supported are gpt-2, llama-bpe, qwen2, smollm"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->without = "blk.0.ffn_up.weight"; }),

@@ -14,10 +14,6 @@ namespace {
 
 constexpr char kWords[] = "token_embd.weight", kClasses[] = "cls.output.weight";
 constexpr char kDense[] = "cls.weight", kProjection[] = "dense_2.weight";
-constexpr char kPoolingKey[] = "pooling_type";
-
-// The values of pooling_type.
-enum GgufPoolingType : int64_t { kNone, kMean, kCls, kLast, kRank };
 
 Status Refused(const GgufModel& file, const std::string& problem) {
   return Status(StatusCode::kUnsupported, file.path() + ": " + problem);
@@ -163,26 +159,6 @@ Result<Json> GgufEncoderConfigJson(const GgufModel& file, const GgufArchitecture
       is_modern ? "ModernBertForSequenceClassification" : "BertForSequenceClassification",
       &config));
   return config;
-}
-
-Result<std::optional<std::string>> GgufPooling(const GgufModel& file,
-                                               const GgufArchitecture& architecture) {
-  const GgufKeys keys(file.metadata(), architecture.name);
-  SKEIN_ASSIGN_OR_RETURN(const auto type, keys.Int(kPoolingKey));
-  switch (type.value_or(kNone)) {
-    case kNone:
-    case kRank:
-      return std::optional<std::string>();
-    case kMean:
-      return std::optional<std::string>("mean");
-    case kCls:
-      return std::optional<std::string>("cls");
-    case kLast:
-      return std::optional<std::string>("lasttoken");
-    default:
-      return keys.Unsupported(kPoolingKey,
-                              "is " + std::to_string(*type) + "; supported are 0 to 4");
-  }
 }
 
 }  // namespace skein

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "apps/gguf/gguf_architecture.h"
 #include "base/result.h"
@@ -20,10 +19,5 @@ inline constexpr char kGgufModernBert[] = "modern-bert";
 // llama.cpp leaves BERT's out, and what is left gives other scores than the model.
 Result<nlohmann::ordered_json> GgufEncoderConfigJson(const GgufModel& file,
                                                      const GgufArchitecture& architecture);
-
-// The name of the pooling with which the file's model makes embeddings, as sentence-transformers
-// names it: "mean", "cls" or "lasttoken"; nullopt: the file names none, or the model ranks.
-Result<std::optional<std::string>> GgufPooling(const GgufModel& file,
-                                               const GgufArchitecture& architecture);
 
 }  // namespace skein

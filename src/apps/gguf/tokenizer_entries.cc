@@ -165,6 +165,7 @@ Status AddByteLevel(const Tree& tokenizer, GgufEntries* entries) {
   const GgufPreTokenizer* found = nullptr;
   std::string known;
   for (const GgufPreTokenizer& pre : GgufPreTokenizers()) {
+    if (pre.num_separators > 0) continue;  // an encoder's
     known += (known.empty() ? "" : ", ") + std::string(pre.name);
     const bool same = CutsOf(Tree(pre.cuts())) == cuts && ComposesOnly(normalizers) &&
                       pre.composes == !normalizers.empty() &&

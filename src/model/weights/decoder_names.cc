@@ -74,6 +74,10 @@ bool IsUnusedByDecoder(const ModelConfig& config, const std::string& name) {
   if (config.decision.is_compact()) return true;  // the base model's other layers and its output
   // Old checkpoints store the frequencies of the rotation, which follow from the config.
   if (name.ends_with(".rotary_emb.inv_freq")) return true;
+  // The config states the first of these tensors of GGUF files, modules.json the others.
+  if (name == "rope_freqs.weight" || name == "dense_2.weight" || name == "dense_3.weight") {
+    return true;
+  }
   // The layers that predict further tokens, and the part that reads images.
   if (config.architecture == Architecture::kQwen35) {
     return name.starts_with("mtp.") || name.find("visual.") != std::string::npos;
