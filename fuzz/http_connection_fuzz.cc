@@ -81,9 +81,9 @@ Outcome Talk(std::string_view bytes, size_t piece_bytes, size_t takes_bytes, siz
         "127.0.0.1", &config, &owner);
     connection->Start();
     io.poll();
+    io.restart();
     connection->CloseNow();
   }
-  io.restart();
   io.poll();
   SKEIN_CHECK(owner.num_closed == 1 && owner.num_open == 0);
   return {std::move(owner.seen), std::move(peer.received)};

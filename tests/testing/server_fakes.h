@@ -201,6 +201,13 @@ class FakeEngine final : public Engine {
   }
 
   Status View(std::function<void(EngineView)> done) override {
+    {
+      std::lock_guard lock(mutex_);
+      if (holds_views_) {
+        held_views_.push_back(std::move(done));
+        return Status::Ok();
+      }
+    }
     done(Get(view_));
     return Status::Ok();
   }
@@ -208,6 +215,10 @@ class FakeEngine final : public Engine {
   // Set before requests that should see them.
   void set_view(EngineView view) {
     Set([&] { view_ = std::move(view); });
+  }
+  // Views are never answered. Their callbacks are kept to the end of the engine.
+  void set_holds_views(bool holds) {
+    Set([&] { holds_views_ = holds; });
   }
   void set_reply(std::string reply) {
     Set([&] { reply_ = std::move(reply); });
@@ -241,6 +252,10 @@ class FakeEngine final : public Engine {
   int num_samples_cancelled() const { return Get(num_samples_cancelled_); }
   Request last_request() const { return Get(last_request_); }
   std::vector<Request> last_group() const { return Get(last_group_); }
+  int num_held_views() const {
+    std::lock_guard lock(mutex_);
+    return static_cast<int>(held_views_.size());
+  }
   int num_running() const {
     std::lock_guard lock(mutex_);
     return static_cast<int>(running_.size());
@@ -395,6 +410,8 @@ class FakeEngine final : public Engine {
     return read;
   };
   EngineView view_;
+  bool holds_views_ = false;
+  std::vector<std::function<void(EngineView)>> held_views_;
   std::string reply_ = "Hello, world";
   int32_t lag_ = 0;
   std::chrono::milliseconds delay_{0};

@@ -116,7 +116,9 @@ struct Both {
 StepResults RunPlan(Executor& executor, const StepPlan& plan) {
   const std::atomic<bool> preempt{false};
   const auto task = executor.Begin(plan);
-  EXPECT_EQ(executor.Resume(*task, preempt), TaskStatus::kDone);
+  while (executor.Resume(*task, preempt) == TaskStatus::kPreempted) {
+    // The processor's executor stops at random in builds that look for bugs.
+  }
   return executor.Results(*task);
 }
 

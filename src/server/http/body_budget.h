@@ -9,14 +9,14 @@ namespace skein {
 // The limit on the bytes that the bodies of all connections hold together. Thread-safe.
 class BodyBudget {
  public:
-  explicit BodyBudget(size_t bytes) : left_(bytes) {}
+  explicit BodyBudget(size_t bytes) : left_(std::make_shared<std::atomic<size_t>>(bytes)) {}
 
-  // The bytes that one body has taken. The destructor gives them back. The budget must outlive the
-  // share.
+  // The bytes that one body has taken. The destructor gives them back. It may outlive the
+  // budget: the engine's thread can hold the last reference to a request.
   class Share {
    public:
-    explicit Share(BodyBudget* budget) : budget_(budget) {}
-    ~Share() { budget_->left_ += taken_; }
+    explicit Share(BodyBudget* budget) : left_(budget->left_) {}
+    ~Share() { *left_ += taken_; }
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;
 
@@ -24,23 +24,23 @@ class BodyBudget {
     bool GrowTo(size_t bytes) {
       if (bytes <= taken_) return true;
       const size_t more = bytes - taken_;
-      size_t left = budget_->left_.load();
+      size_t left = left_->load();
       do {
         if (more > left) return false;
-      } while (!budget_->left_.compare_exchange_weak(left, left - more));
+      } while (!left_->compare_exchange_weak(left, left - more));
       taken_ = bytes;
       return true;
     }
 
    private:
-    BodyBudget* budget_;
+    std::shared_ptr<std::atomic<size_t>> left_;
     size_t taken_ = 0;
   };
 
-  size_t left() const { return left_; }
+  size_t left() const { return *left_; }
 
  private:
-  std::atomic<size_t> left_;
+  std::shared_ptr<std::atomic<size_t>> left_;
 };
 
 }  // namespace skein

@@ -19,8 +19,10 @@ template <typename Stream>
 class StreamOf final : public ByteStream {
  public:
   template <typename... Args>
-  explicit StreamOf(Strand strand, Args&&... args)
-      : strand_(std::move(strand)), stream_(std::forward<Args>(args)...) {
+  StreamOf(std::shared_ptr<const void> loop, Strand strand, Args&&... args)
+      : ByteStream(std::move(loop)),
+        strand_(std::move(strand)),
+        stream_(std::forward<Args>(args)...) {
     error_code ignored;
     SocketOf(stream_).set_option(asio::ip::tcp::no_delay(true), ignored);
   }
@@ -58,12 +60,14 @@ class StreamOf final : public ByteStream {
 
 }  // namespace
 
-std::unique_ptr<ByteStream> MakeByteStream(Socket socket, Strand strand, asio::ssl::context* tls) {
+std::unique_ptr<ByteStream> MakeByteStream(Socket socket, Strand strand, asio::ssl::context* tls,
+                                           std::shared_ptr<const void> loop) {
   if (tls == nullptr) {
-    return std::make_unique<StreamOf<Socket>>(std::move(strand), std::move(socket));
+    return std::make_unique<StreamOf<Socket>>(std::move(loop), std::move(strand),
+                                              std::move(socket));
   }
-  return std::make_unique<StreamOf<asio::ssl::stream<Socket>>>(std::move(strand), std::move(socket),
-                                                               *tls);
+  return std::make_unique<StreamOf<asio::ssl::stream<Socket>>>(std::move(loop), std::move(strand),
+                                                               std::move(socket), *tls);
 }
 
 }  // namespace skein

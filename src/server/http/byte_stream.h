@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace skein {
 
@@ -19,6 +20,8 @@ class ByteStream {
  public:
   using Handler = std::function<void(boost::system::error_code, size_t num_bytes)>;
 
+  // `loop` keeps alive what the handlers run on; null if that outlives the stream.
+  explicit ByteStream(std::shared_ptr<const void> loop = nullptr) : loop_(std::move(loop)) {}
   virtual ~ByteStream() = default;
   virtual void AsyncHandshake(std::function<void(boost::system::error_code)> handler) = 0;
   virtual void AsyncReadSome(boost::asio::mutable_buffer buffer, Handler handler) = 0;
@@ -26,11 +29,15 @@ class ByteStream {
   virtual void ShutdownSend() = 0;  // the peer then sees the end of the data
   virtual void Close() = 0;         // pending operations fail
   virtual const Strand& strand() const = 0;
+
+ private:
+  const std::shared_ptr<const void> loop_;
 };
 
 // `socket` must run on `strand`. A null `tls` means plain TCP. The stream keeps alive what it needs
-// of `tls`.
+// of `tls`, and `loop`.
 std::unique_ptr<ByteStream> MakeByteStream(boost::asio::ip::tcp::socket socket, Strand strand,
-                                           boost::asio::ssl::context* tls);
+                                           boost::asio::ssl::context* tls,
+                                           std::shared_ptr<const void> loop);
 
 }  // namespace skein

@@ -134,6 +134,8 @@ Connection::Connection(std::unique_ptr<ByteStream> stream, std::string address,
 // On any thread, the engine's too: it may not fail.
 void Connection::Post(std::function<void()> task) {
   const ReserveScope no_failed_allocation;
+  // The loop of a server that has stopped would keep the task, and with it this object.
+  if (stream_->strand().get_inner_executor().context().stopped()) return;
   boost::asio::post(stream_->strand(),
                     [this, self = shared_from_this(), task = std::move(task)] { Guard(task); });
 }

@@ -51,7 +51,9 @@ class ConnectionOwner {
 // Thread rule: the strand of the stream owns all state; the public members post to it.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // `config` and `owner` must outlive the connection.
+  // `config` and `owner` must outlive all use of the connection, but not the object itself: the
+  // engine's thread can hold the responder of an answered request for a moment after the server has
+  // gone.
   Connection(std::unique_ptr<ByteStream> stream, std::string address, const ServerConfig* config,
              ConnectionOwner* owner);
 

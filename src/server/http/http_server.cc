@@ -140,8 +140,9 @@ class HttpServer::Impl final : public ConnectionOwner {
   KeyLimits key_limits_;
   std::shared_ptr<AuditLog> audit_log_;  // null: there is no audit log
   std::unique_ptr<TlsFiles> tls_;        // null: plain TCP; used on accept_strand_
-  std::vector<IoThread> io_threads_;     // at least one; the first also accepts
-  size_t next_io_thread_ = 0;            // the next to get a connection; used on accept_strand_
+  // At least one; the first also accepts. A connection that outlives the server keeps them.
+  const std::shared_ptr<std::vector<IoThread>> io_threads_;
+  size_t next_io_thread_ = 0;  // the next to get a connection; used on accept_strand_
   Strand accept_strand_;
   Tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_retry_timer_;
@@ -164,8 +165,8 @@ HttpServer::Impl::Impl(ServerConfig config)
       num_active_(std::make_shared<std::atomic<int32_t>>(0)),
       random_state_(TrueRandom()),
       key_limits_(config_.api_keys),
-      io_threads_(std::max(1, config_.num_io_threads)),
-      accept_strand_(asio::make_strand(io_threads_.front().io.get_executor())),
+      io_threads_(std::make_shared<std::vector<IoThread>>(std::max(1, config_.num_io_threads))),
+      accept_strand_(asio::make_strand(io_threads_->front().io.get_executor())),
       acceptor_(accept_strand_),
       accept_retry_timer_(accept_strand_) {
   AddRoutes(&router_);
@@ -195,7 +196,7 @@ Result<uint16_t> HttpServer::Impl::Start() {
   error_code error;
   const uint16_t port = acceptor_.local_endpoint(error).port();
   workers_ = std::make_unique<WorkQueue>(config_.num_worker_threads);
-  for (IoThread& io_thread : io_threads_) {
+  for (IoThread& io_thread : *io_threads_) {
     io_thread.work.emplace(io_thread.io.get_executor());
     io_thread.thread = std::thread([&io = io_thread.io] {
       // Connections catch failed allocations in their own work, which has half of the reserve.
@@ -217,7 +218,7 @@ Result<uint16_t> HttpServer::Impl::Start() {
 
 Status HttpServer::Impl::Bind() {
   const std::string where = config_.host + ":" + std::to_string(config_.port);
-  Tcp::resolver resolver(io_threads_.front().io);
+  Tcp::resolver resolver(io_threads_->front().io);
   error_code error;
   const auto found = resolver.resolve(config_.host, std::to_string(config_.port), error);
   if (error || found.empty()) {
@@ -252,8 +253,8 @@ void HttpServer::Impl::SetModels(ModelRegistry models) {
 void HttpServer::Impl::Accept() {
   // A failure here would be the end of all accepting.
   const ReserveScope no_failed_allocation;
-  Strand strand = asio::make_strand(io_threads_[next_io_thread_].io.get_executor());
-  next_io_thread_ = (next_io_thread_ + 1) % io_threads_.size();
+  Strand strand = asio::make_strand((*io_threads_)[next_io_thread_].io.get_executor());
+  next_io_thread_ = (next_io_thread_ + 1) % io_threads_->size();
   acceptor_.async_accept(
       strand,
       asio::bind_executor(accept_strand_, [this, strand](error_code error, Tcp::socket socket) {
@@ -276,7 +277,8 @@ void HttpServer::Impl::OnAccepted(error_code error, Tcp::socket socket, Strand s
     const std::string address = socket.remote_endpoint(unknown).address().to_string();
     asio::ssl::context* tls = tls_ ? tls_->Context(MonotonicClock().NowUs()) : nullptr;
     auto connection = std::make_shared<Connection>(
-        MakeByteStream(std::move(socket), std::move(strand), tls), address, &config_, this);
+        MakeByteStream(std::move(socket), std::move(strand), tls, io_threads_), address, &config_,
+        this);
     std::lock_guard lock(connections_mutex_);
     if (!accepting_) return;
     Admit(std::move(connection), address);
@@ -548,7 +550,7 @@ void HttpServer::Impl::Abort() {
 }
 
 void HttpServer::Impl::Stop() {
-  if (!io_threads_.front().work) return;  // it has not started, or has stopped
+  if (!io_threads_->front().work) return;  // it has not started, or has stopped
   state_ = State::kDraining;
   {
     std::lock_guard lock(connections_mutex_);
@@ -563,7 +565,7 @@ void HttpServer::Impl::Stop() {
   // Workers end first. Their last posts to connections are then queued and run below.
   workers_->Stop();
   if (batches_ != nullptr) batches_->Stop();
-  for (IoThread& io_thread : io_threads_) {
+  for (IoThread& io_thread : *io_threads_) {
     io_thread.work.reset();
     if (io_thread.thread.joinable()) io_thread.thread.join();
   }

@@ -82,6 +82,19 @@ TEST_F(HttpServerTest, StopWithWorkRunningCancelsIt) {
   EXPECT_EQ(running.Read().status, 0);
 }
 
+// Sanitizers see whether what the engine still holds uses the server.
+TEST_F(HttpServerTest, TheEngineMayHoldAResponderLonger) {
+  engine_.set_holds_views(true);
+  ServerConfig config;
+  config.api_keys.push_back({.key = "secret"});
+  Start(std::move(config));
+  Client asking(port_);
+  asking.SendRequest("GET", "/scheduler", "", {{"Authorization", "Bearer secret"}});
+  ASSERT_TRUE(Eventually([&] { return engine_.num_held_views() == 1; }));
+  server_.reset();
+  EXPECT_EQ(asking.Read().status, 0);
+}
+
 TEST_F(HttpServerTest, UnknownRouteWrongMethodAndBadJson) {
   Start();
   ExpectError(Get("/nothing"), 404, "invalid_request_error");
