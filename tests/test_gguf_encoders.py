@@ -142,9 +142,11 @@ def test_scores_of_pairs_are_those_of_the_directory(name, tmp_path):
     assert scores(file) == scores(folder)
 
 
-def test_a_classifier_without_its_first_layer_is_refused(tmp_path):
-    file = write_encoder_gguf(served("bert-classifier", tmp_path), tmp_path / "m.gguf")
+def test_classifiers_whose_scores_would_be_others_are_refused(tmp_path):
+    file = write_encoder_gguf(served("bert-classifier", tmp_path), tmp_path / "bert.gguf")
     assert "lacks the tensor 'cls.weight' in front of 'cls.output'" in refusal(file)
+    file = write_encoder_gguf(served("distilbert-classifier", tmp_path), tmp_path / "distilbert.gguf")
+    assert "a DistilBERT, whose head the file does not state" in refusal(file)
 
 
 def test_other_files_are_refused_by_name(tmp_path):

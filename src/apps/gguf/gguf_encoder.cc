@@ -14,6 +14,7 @@ namespace {
 
 constexpr char kWords[] = "token_embd.weight", kClasses[] = "cls.output.weight";
 constexpr char kDense[] = "cls.weight", kProjection[] = "dense_2.weight";
+constexpr char kSegments[] = "token_types.weight";
 
 Status Refused(const GgufModel& file, const std::string& problem) {
   return Status(StatusCode::kUnsupported, file.path() + ": " + problem);
@@ -58,7 +59,6 @@ Status ReadSizes(const GgufModel& file, const GgufKeys& keys, const Members& mem
 }
 
 Status ReadSegments(const GgufModel& file, Json* config) {
-  constexpr char kSegments[] = "token_types.weight";
   (*config)["type_vocab_size"] = 0;
   if (!file.Has(kSegments)) return Status::Ok();
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor segments, file.Find(kSegments));
@@ -154,6 +154,11 @@ Result<Json> GgufEncoderConfigJson(const GgufModel& file, const GgufArchitecture
   SKEIN_ASSIGN_OR_RETURN(config["torch_dtype"], WeightType(file));
   if (!file.Has(kClasses)) return config;
   if (is_nomic) return Refused(file, "is a NomicBERT with classes; supported is its encoder");
+  if (!is_modern && !file.Has(kSegments)) {
+    return Refused(file, std::string("is a classifier without the tensor '") + kSegments +
+                             "', a DistilBERT, whose head the file does not state; serve the "
+                             "directory from which the file was made");
+  }
   SKEIN_RETURN_IF_ERROR(ReadClassifier(
       file, keys,
       is_modern ? "ModernBertForSequenceClassification" : "BertForSequenceClassification",

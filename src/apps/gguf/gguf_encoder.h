@@ -15,8 +15,9 @@ inline constexpr char kGgufModernBert[] = "modern-bert";
 // Makes the config.json of an encoder, without its special tokens. Its weights have the type that
 // most elements of the file have: f32, f16 or, for any other, bf16. A file with the tensor
 // cls.output is a classifier with the file's labels. Errors name the metadata key or the tensor.
-// kUnsupported for a classifier without the layer in front of its last one: the converter of
-// llama.cpp leaves BERT's out, and what is left gives other scores than the model.
+// kUnsupported for a classifier without the layer in front of its last one, since llama.cpp's
+// converter leaves BERT's out, and for DistilBERT's, whose head has another activation: both would
+// give other scores than the model.
 Result<nlohmann::ordered_json> GgufEncoderConfigJson(const GgufModel& file,
                                                      const GgufArchitecture& architecture);
 
