@@ -5,7 +5,6 @@ import shutil
 import subprocess
 
 import gguf
-import httpx
 import numpy
 import pytest
 
@@ -13,7 +12,8 @@ from encoder_gguf import NOMIC_PARTS, in_file, write_encoder_gguf
 from safetensors_file import read_safetensors, widened, write_safetensors
 from skein_server import ROOT, SKEIN_BIN, SkeinServer, fetched
 from test_gguf import LAYERS, SHAPES, TOKENS, WIDTH, finish, llama_writer
-from test_rotating_encoders import served
+from test_gguf_tokenizer import skein as tokenized
+from test_rotating_encoders import post, served
 
 DATA = ROOT / "tests/data"
 TEXTS = ["Where is my parcel?", "naïve CAFÉ, über-straße №5 ﬁne", "你好 世界 hello", "a\u0301 e\u0300 \u00a0 tab\tand\nline", "x" * 120,
@@ -21,22 +21,9 @@ TEXTS = ["Where is my parcel?", "naïve CAFÉ, über-straße №5 ﬁne", "你�
          "a <mask> b"]
 
 
-def post(server, path, body):
-    answer = httpx.post(server.url + path, json=body, timeout=60)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
 def embeddings(model, inputs, *options):
     with SkeinServer(model, "--served-model-name", "m", *options) as server:
         return [item["embedding"] for item in post(server, "/v1/embeddings", {"model": "m", "input": inputs})["data"]]
-
-
-def tokenized(model, texts):
-    run = subprocess.run([SKEIN_BIN, "tokenize", model], capture_output=True, text=True, encoding="utf-8", timeout=60,
-                         input="".join(json.dumps({"text": text}) + "\n" for text in texts))
-    assert run.returncode == 0, run.stderr
-    return [json.loads(line)["ids"] for line in run.stdout.splitlines()]
 
 
 def refusal(file):
@@ -152,8 +139,7 @@ def test_classifiers_whose_scores_would_be_others_are_refused(tmp_path):
 def test_other_files_are_refused_by_name(tmp_path):
     folder = served("bert", tmp_path)
     writer = gguf.GGUFWriter(tmp_path / "jina.gguf", "jina-bert-v2")
-    for step in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file, writer.close):
-        step()
+    finish(writer)
     assert "is 'jina-bert-v2'; supported are" in refusal(tmp_path / "jina.gguf")
     original = gguf.GGUFWriter.write_header_to_file
 

@@ -76,7 +76,7 @@ class Skein:
             self.server.__enter__()
         finally:
             os.environ.pop("SKEIN_FORCE_ISA", None)
-        self.load_s = self.server.ready_s
+        self.url, self.load_s = self.server.url, self.server.ready_s
         return self
 
     def __exit__(self, *exc):
@@ -87,17 +87,17 @@ class Skein:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
     def generate(self, prompt, tokens):
-        return post(self.server.url + "/v1/completions", {"model": "m", "prompt": prompt, "max_tokens": tokens, "temperature": 0,
+        return post(self.url + "/v1/completions", {"model": "m", "prompt": prompt, "max_tokens": tokens, "temperature": 0,
                                                           "ignore_eos": True, "return_token_ids": True})["choices"][0]["token_ids"]
 
     def log_probabilities(self, prompt):
         """Of the most probable next tokens, by id."""
-        answer = post(self.server.url + "/v1/completions", {"model": "m", "prompt": prompt, "max_tokens": 1, "temperature": 0,
+        answer = post(self.url + "/v1/completions", {"model": "m", "prompt": prompt, "max_tokens": 1, "temperature": 0,
                                                             "logprobs": TOP, "return_tokens_as_token_ids": True})
         return {int(name.split(":")[1]): value for name, value in answer["choices"][0]["logprobs"]["top_logprobs"][0].items()}
 
     def tokens(self, text):
-        return post(self.server.url + "/tokenize", {"model": "m", "prompt": text, "add_special_tokens": False})["tokens"]
+        return post(self.url + "/tokenize", {"model": "m", "prompt": text, "add_special_tokens": False})["tokens"]
 
 
 class Llama:

@@ -18,6 +18,14 @@
 namespace skein {
 namespace {
 
+// Whether a tensor of the files has blocks of 4 to 8 bits.
+bool HasBlocks(const ModelFiles& files) {
+  if (!files.is_gguf()) return false;
+  const std::vector<std::string> names = files.Names();
+  return std::ranges::any_of(
+      names, [&](const std::string& name) { return files.Info(name).dtype == DType::kBlocks; });
+}
+
 // Finds the tensors of one model by name and shape, and reads them into ModelWeights.
 class WeightsLoader {
  public:
@@ -146,18 +154,6 @@ DType ChooseComputeType(ComputeChoice choice, DType file_dtype) {
   }
   return file_dtype == DType::kF32 ? DType::kF32 : DType::kBf16;
 }
-
-namespace {
-
-// Whether a tensor of the files has blocks of 4 to 8 bits.
-bool HasBlocks(const ModelFiles& files) {
-  if (!files.is_gguf()) return false;
-  const std::vector<std::string> names = files.Names();
-  return std::ranges::any_of(
-      names, [&](const std::string& name) { return files.Info(name).dtype == DType::kBlocks; });
-}
-
-}  // namespace
 
 Result<WeightTypes> ChooseWeightTypes(Quantization choice, DType compute, const ModelConfig& config,
                                       const ModelFiles& files) {
