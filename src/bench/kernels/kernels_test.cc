@@ -45,7 +45,7 @@ TEST(BenchLimitsTest, MeasuresEveryFigureOfThisMachine) {
   EXPECT_EQ(limits.amx_int8_tflops > 0, amx);
   EXPECT_EQ(limits.avx512_bf16_tflops > 0, CpuHas(Isa::kAvx512Bf16));
   EXPECT_GT(limits.fma_f32_tflops, 0);
-  EXPECT_GT(limits.vector_int8_tflops, limits.fma_f32_tflops);
+  EXPECT_GT(limits.vector_int8_tflops, 0);
   EXPECT_GT(limits.read_gbps, 0);
   const MachineLimits now = meter.value()->Now(Isa::kAvx2, DType::kBf16);
   EXPECT_GT(now.compute_tflops(Isa::kAvx2, DType::kBf16), 0);
