@@ -94,9 +94,9 @@ struct SchedulerConfig {
   // For the decode set `dynamic`. The batch shrinks while its steps take longer than this time, and
   // grows while they take less. 0: memory alone decides.
   TimeUs dynamic_step_us = 0;
-  // With `forests`: the longest time that a request waits for another request to compute their
-  // common prefix. It counts from the first time at which the request could have run. 0: it never
-  // waits.
+  // With `forests` or Batching::kSaturate: the longest time that a request waits for another
+  // request to compute their common prefix. It counts from the first time at which the request
+  // could have run. 0: it never waits.
   TimeUs max_prefix_wait_us = 200'000;
   CostFit cost;           // of the device, from a profile run
   DecodeFit decode_cost;  // the same for decodes that share prefixes

@@ -74,6 +74,17 @@ TEST(BatchingSaturate, OnlyMissingTokensCount) {
               ElementsAre(ElementsAre(0), ElementsAre(1, 2)));
 }
 
+TEST(BatchingSaturate, APromptWaitsForTheStepThatComputesItsPrefix) {
+  const Letters first = {Repeated(8, 'x') + "a", 1}, second = {Repeated(8, 'x') + "b", 1},
+                other = {"cde", 1};
+  EXPECT_THAT(Steps(Config(), {first, second, other}),
+              ElementsAre(ElementsAre(0, 2), ElementsAre(1)));
+
+  EngineConfig config = Config();
+  config.scheduler.max_prefix_wait_us = 0;
+  EXPECT_THAT(Steps(config, {first, second, other}), ElementsAre(ElementsAre(0, 1, 2)));
+}
+
 TEST(BatchingSaturate, OneAtATimeWhereTheDeviceIsNotKnown) {
   EngineConfig config = Config();
   config.scheduler.cost = {};

@@ -240,11 +240,15 @@ Sequence* StepBuilder::NextOfDecodeSet(int32_t max_tokens,
 StepBuilder::Added StepBuilder::AddHead(Sequence* head) {
   // The request waits for the next step, which has room for it.
   if (admission_->RunsInOneStep(*head) && !HasRoomFor(*head)) return Added::kNoTokens;
-  if (config_.policies.forests && head->state == SequenceState::kWaiting &&
-      head->request->shares_prefix) {
+  const bool shares = head->state == SequenceState::kWaiting && head->request->shares_prefix;
+  const bool forests = shares && config_.policies.forests;
+  if (forests) {
     if (head->shared_prefix == nullptr && head->oneshot()) prefixes_->JoinExisting(head);
     if (head->shared_prefix != nullptr && head->shared_prefix->suspended) return Added::kLater;
-    if (head->shared_prefix == nullptr && WaitsForPrefix(head)) return Added::kLater;
+  }
+  const bool waits = forests || (shares && batching_->WaitsForPrefixes());
+  if (waits && head->shared_prefix == nullptr && WaitsForPrefix(head)) return Added::kLater;
+  if (forests) {
     if (head->shared_prefix == nullptr && head->oneshot()) {
       const int32_t num_blocks =
           admission_->DiscardsKv(*head) ? 0 : BlocksFor(std::ssize(head->tokens));

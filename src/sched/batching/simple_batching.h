@@ -28,6 +28,8 @@ class SaturateBatching final : public BatchingPolicy {
   int64_t MaxTokens(const StepSoFar& step) override {
     return SaturationTokens(cost_->fit()) - step.num_tokens;
   }
+  // One at a time, the second of two requests would find the prefix of the first in the cache.
+  bool WaitsForPrefixes() const override { return true; }
   bool NeedsCosts() const override { return true; }
 
  private:

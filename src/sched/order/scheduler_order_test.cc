@@ -202,12 +202,14 @@ TEST(SrjfCalibrated, PicksWhatTheScanPicksWherePrefixesAreKept) {
 }
 
 // Batching is that of the preset: short prompts share a step. Each prompt is the scan's next choice
-// when the prompts before it hold their blocks.
+// when the prompts before it hold their blocks. No prompt waits for the prefix of another one
+// (saturation_test.cc).
 TEST(SrjfCalibrated, PicksWhatTheScanPicksWhereShortPromptsShareAStep) {
   for (uint64_t seed = 41; seed <= 48; ++seed) {
     EngineConfig config = PrefillOnly(static_cast<int32_t>(5 + seed % 8));
     config.scheduler.policies.batching = Batching::kSaturate;  // as in the preset
-    config.scheduler.cost = {.step_us = 100, .token_us = 6};   // 150 tokens saturate the device
+    config.scheduler.max_prefix_wait_us = 0;
+    config.scheduler.cost = {.step_us = 100, .token_us = 6};  // 150 tokens saturate the device
     config.scheduler.jct.aging = seed % 4 == 0 ? 0 : 0.1 * static_cast<double>(seed % 4);
     const SchedulerConfig scheduler = MakeSchedulerConfig(config).value();
     ASSERT_EQ(scheduler.policies.batching, Batching::kSaturate);
