@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
@@ -285,6 +286,8 @@ TEST_P(TenfoldOverload, KeepsThePeakOfGoodput) {
   const double answers_per_s =
       static_cast<double>(std::ssize(few.took_us) * kSecond) / static_cast<double>(few.busy_us);
   Counts load = Server(GetParam()).Open(10 * answers_per_s);
+  std::printf("%s: %.3f of %.0f tokens/s\n", GetParam().c_str(), load.TokensPerSecond() / peak,
+              peak);
   EXPECT_GE(load.TokensPerSecond(), 0.95 * peak);
   EXPECT_GT(load.refused, load.sent / 2);
   // Nearly all requests that were accepted are answered in time.
