@@ -56,9 +56,12 @@ def test_quantized_matrices_are_those_that_the_package_reads(tmp_path):
     tensors = read_safetensors(folder / "model.safetensors")
     write_safetensors(folder / "model.safetensors",
                       {tensor: weights[in_file(tensor, NOMIC_PARTS)].reshape(values.shape) for tensor, values in tensors.items()})
-    found = embeddings(file, ids, "--dtype", "f32")
+    found = embeddings(file, ids, "--dtype", "f32", "--quantization", "none")
     assert found == embeddings(folder, ids, "--dtype", "f32")
     assert found != plain
+    packed = numpy.array(embeddings(file, ids, "--dtype", "f32"))
+    assert (packed != found).any()
+    assert (packed * found).sum(axis=1).min() > 0.999
 
 
 def test_the_pooling_is_the_files(tmp_path):

@@ -11,10 +11,14 @@ namespace skein {
 // own scales. No tensor of a file has kInt8.
 enum class DType : uint8_t { kF32, kBf16, kF16, kInt8, kBlocks };
 
+// Whether the rows that multiply a matrix of this type are int8.
+constexpr bool TakesInt8Rows(DType dtype) {
+  return dtype == DType::kInt8 || dtype == DType::kBlocks;
+}
 // The bytes of an element. For kBlocks, they are the bytes of an element of the rows that multiply
 // the matrix.
 constexpr size_t SizeOf(DType dtype) {
-  return dtype == DType::kF32 ? 4 : dtype == DType::kInt8 || dtype == DType::kBlocks ? 1 : 2;
+  return dtype == DType::kF32 ? 4 : TakesInt8Rows(dtype) ? 1 : 2;
 }
 constexpr const char* NameOf(DType dtype) {
   switch (dtype) {

@@ -42,6 +42,13 @@ constexpr PartName kQwen35Names[] = {
 // Names of a layer's tensors that are no part with ".weight" or ".bias".
 constexpr PartName kQwen35WholeNames[] = {{"linear_attn.A_log", "ssm_a"},
                                           {"linear_attn.dt_bias", "ssm_dt.bias"}};
+// A mixture of experts. A tensor has one matrix of each expert, one behind the other.
+constexpr PartName kMoeNames[] = {{"post_attention_layernorm", "ffn_norm"},
+                                  {"mlp.gate", "ffn_gate_inp"}};
+constexpr PartName kExpertNames[] = {{"gate_proj.weight", "ffn_gate_exps.weight"},
+                                     {"up_proj.weight", "ffn_up_exps.weight"},
+                                     {"down_proj.weight", "ffn_down_exps.weight"}};
+constexpr std::string_view kExperts = "mlp.experts.";  // before an expert's number
 constexpr PartName kBertModelNames[] = {
     {"bert.embeddings.word_embeddings", "token_embd"},
     {"bert.embeddings.position_embeddings", "position_embd"},
@@ -91,6 +98,7 @@ struct ArchitectureNames {
   std::span<const PartName> layer = kLayerNames;
   std::span<const PartName> own = kNormNames;  // of a layer, beside `layer`
   std::span<const PartName> wholes = {};       // of a layer, without ".weight" or ".bias"
+  std::span<const PartName> experts = {};      // of an expert, whole names
 };
 
 ArchitectureNames NamesOf(std::string_view architecture) {
@@ -98,14 +106,15 @@ ArchitectureNames NamesOf(std::string_view architecture) {
     return {.own = kGemmaNormNames};
   }
   if (architecture == "qwen35") return {.own = kQwen35Names, .wholes = kQwen35WholeNames};
+  if (architecture == "qwen3moe") return {.own = kMoeNames, .experts = kExpertNames};
   if (architecture == "bert") {
-    return {"bert.encoder.layer.", kBertModelNames, kBertNames, {}, {}};
+    return {"bert.encoder.layer.", kBertModelNames, kBertNames, {}, {}, {}};
   }
   if (architecture == "nomic-bert") {
-    return {"encoder.layers.", kNomicModelNames, kNomicNames, {}, {}};
+    return {"encoder.layers.", kNomicModelNames, kNomicNames, {}, {}, {}};
   }
   if (architecture == "modern-bert") {
-    return {"model.layers.", kModernModelNames, kModernNames, {}, {}};
+    return {"model.layers.", kModernModelNames, kModernNames, {}, {}, {}};
   }
   return {};
 }
@@ -138,9 +147,25 @@ std::string Rename(std::string_view name, std::string_view PartName::*from,
   return "";
 }
 
+// The tensor of all experts that has this weight of one of them; empty: it is no such weight.
+std::string TensorOfExpert(std::string_view weight, const ArchitectureNames& names) {
+  const size_t experts = weight.find(kExperts);
+  if (experts == std::string_view::npos || !weight.starts_with(names.layer_prefix)) return "";
+  const size_t number_end = weight.find('.', experts + kExperts.size());
+  if (number_end == std::string_view::npos) return "";
+  const auto part =
+      std::ranges::find(names.experts, weight.substr(number_end + 1), &PartName::weight);
+  if (part == names.experts.end()) return "";
+  const size_t begin = names.layer_prefix.size();
+  return std::string(kTensorPrefix).append(weight.substr(begin, experts - begin)) +
+         std::string((*part).tensor);
+}
+
 }  // namespace
 
 std::string GgufTensorName(std::string_view weight, std::string_view architecture) {
+  std::string expert = TensorOfExpert(weight, NamesOf(architecture));
+  if (!expert.empty()) return expert;
   return Rename(weight, &PartName::weight, &PartName::tensor, architecture);
 }
 
@@ -152,12 +177,29 @@ int64_t LayerOfGgufTensor(std::string_view tensor) {
   return read.ec == std::errc() ? layer : -1;
 }
 
-GgufHalves HalvesOfGgufTensor(std::string_view tensor, std::string_view decision_type) {
+std::vector<std::string> PartsOfGgufTensor(std::string_view tensor, std::string_view architecture,
+                                           std::string_view decision_type, int64_t num_experts) {
   constexpr std::string_view kHead = "cls.output";
-  if (decision_type != "kev" || !tensor.starts_with(kHead)) return {};
-  const std::string_view part = tensor.substr(kHead.size());
-  if (part != ".weight" && part != ".bias") return {};
-  return {std::string("kev.head.q").append(part), std::string("kev.head.k").append(part)};
+  if (decision_type == "kev" && tensor.starts_with(kHead)) {
+    const std::string_view part = tensor.substr(kHead.size());
+    if (part != ".weight" && part != ".bias") return {};
+    return {std::string("kev.head.q").append(part), std::string("kev.head.k").append(part)};
+  }
+  const ArchitectureNames names = NamesOf(architecture);
+  if (names.experts.empty() || !tensor.starts_with(kTensorPrefix)) return {};
+  const size_t layer_end = tensor.find('.', kTensorPrefix.size());
+  if (layer_end == std::string_view::npos) return {};
+  const auto part =
+      std::ranges::find(names.experts, tensor.substr(layer_end + 1), &PartName::tensor);
+  if (part == names.experts.end()) return {};
+  const std::string_view layer =
+      tensor.substr(kTensorPrefix.size(), layer_end + 1 - kTensorPrefix.size());
+  const std::string begin = std::string(names.layer_prefix).append(layer).append(kExperts);
+  std::vector<std::string> parts;
+  for (int64_t expert = 0; expert < num_experts; ++expert) {
+    parts.push_back((begin + std::to_string(expert) + ".").append((*part).weight));
+  }
+  return parts;
 }
 
 bool InterleavesHeads(std::string_view architecture) { return architecture == "llama"; }

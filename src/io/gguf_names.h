@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace skein {
 
@@ -18,12 +19,11 @@ std::string WeightOfGgufTensor(std::string_view tensor, std::string_view archite
 // The layer that a tensor belongs to; -1: none.
 int64_t LayerOfGgufTensor(std::string_view tensor);
 
-// The two weights whose rows a tensor of a decision model has, one behind the other; empty: it is
-// no such tensor. Kev's is the head: q, then k.
-struct GgufHalves {
-  std::string first, second;
-};
-GgufHalves HalvesOfGgufTensor(std::string_view tensor, std::string_view decision_type);
+// The weights that a tensor has one behind the other, each with the same number of elements; empty:
+// it is no such tensor. The head of a decision model of the type kev has q, then k. A tensor of a
+// mixture of experts has one matrix of each of the `num_experts` experts.
+std::vector<std::string> PartsOfGgufTensor(std::string_view tensor, std::string_view architecture,
+                                           std::string_view decision_type, int64_t num_experts);
 
 // Whether files of this general.architecture have rows 2j and 2j + 1 of a head of q and k where
 // HuggingFace has rows j and j + head_dim / 2. Only the Llama family's have.

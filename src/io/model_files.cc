@@ -19,6 +19,7 @@ namespace {
 constexpr char kSingleFile[] = "model.safetensors";
 constexpr char kIndexFile[] = "model.safetensors.index.json";
 constexpr char kGgufFile[] = "model.gguf";
+constexpr int64_t kMaxParts = 4096;  // of a GGUF tensor: as many as experts
 
 // The name of a shard must be a plain file name: an index must not lead out of the model's
 // directory.
@@ -151,6 +152,7 @@ struct GgufLayout {
   // Layers from this one on guess further tokens. They are left out.
   int64_t num_layers = std::numeric_limits<int64_t>::max();
   std::string decision_type;  // of a decision model, else empty
+  int64_t num_experts = 0;
 
   static Result<GgufLayout> Read(const GgufMetadata& metadata) {
     GgufLayout layout;
@@ -159,6 +161,8 @@ struct GgufLayout {
     const std::string at = layout.architecture + ".";
     SKEIN_ASSIGN_OR_RETURN(const auto type, metadata.String(at + "decision.type"));
     layout.decision_type = type.value_or("");
+    SKEIN_ASSIGN_OR_RETURN(const auto experts, metadata.Int(at + "expert_count"));
+    layout.num_experts = experts.value_or(0);
     SKEIN_ASSIGN_OR_RETURN(const auto layers, metadata.Int(at + "block_count"));
     SKEIN_ASSIGN_OR_RETURN(const auto further, metadata.Int(at + "nextn_predict_layers"));
     if (layers && further.value_or(0) > 0) layout.num_layers = *layers - *further;
@@ -211,22 +215,29 @@ Status ModelFiles::AddGgufTensor(const GgufLayout& layout, const GgufTensor& ten
       tensor.row_elements() / tensor.type->block_elements * tensor.type->block_bytes;
   const auto bytes = static_cast<uint64_t>(tensor.num_rows() * row_bytes);
   entry.info.end = bytes;
-  const GgufHalves halves = HalvesOfGgufTensor(name, layout.decision_type);
-  if (halves.first.empty()) {
+  const std::vector<std::string> parts = PartsOfGgufTensor(
+      name, layout.architecture, layout.decision_type, std::min(layout.num_experts, kMaxParts));
+  if (parts.empty()) {
     tensors_.emplace(weight.empty() ? name : weight, std::move(entry));
     return Status::Ok();
   }
+  // A matrix has no less than whole rows, and a vector no less than whole blocks.
+  const auto count = static_cast<int64_t>(parts.size());
   int64_t& size = entry.info.shape.front();
-  if (size % 2 != 0 || (tensor.shape.size() == 1 && tensor.type->block_elements != 1)) {
-    return metadata.Error(layout.architecture + ".decision.type",
-                          "asks for two halves of " + name + ", which has shape " +
-                              ShapeString(tensor.shape) + " of " + tensor.type->name);
+  if (size % count != 0 || (tensor.shape.size() == 1 && tensor.type->block_elements != 1)) {
+    return metadata.Error("general.architecture", "asks for " + std::to_string(count) +
+                                                      " parts of " + name + ", which has shape " +
+                                                      ShapeString(tensor.shape) + " of " +
+                                                      tensor.type->name);
   }
-  size /= 2;
-  Entry second = entry;
-  entry.info.end = second.info.begin = bytes / 2;
-  tensors_.emplace(halves.first, std::move(entry));
-  tensors_.emplace(halves.second, std::move(second));
+  size /= count;
+  if (tensor.shape.size() == 3 && size == 1) entry.info.shape.erase(entry.info.shape.begin());
+  const uint64_t part_bytes = bytes / parts.size();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    entry.info.begin = part_bytes * i;
+    entry.info.end = part_bytes * (i + 1);
+    tensors_.emplace(parts[i], entry);
+  }
   return Status::Ok();
 }
 

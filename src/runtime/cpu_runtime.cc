@@ -107,10 +107,6 @@ ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& con
       .lora_rank = lora_rank};
 }
 
-bool HasInt8Rows(const ModelWeights& weights) {
-  return weights.matrix_dtype == DType::kInt8 || weights.matrix_dtype == DType::kBlocks;
-}
-
 // The largest step, and the bytes of the steps that keep their state at a time.
 struct StepFit {
   ForwardLimits limits;
@@ -125,8 +121,8 @@ StepFit FitStep(const ModelWeights& weights, int32_t lora_rank, int32_t max_mode
   options->long_prompt_tokens = std::min(options->long_prompt_tokens, max_model_len);
   for (;; options->long_prompt_tokens /= 2) {
     StepFit fit;
-    fit.limits =
-        LimitsFor(*options, weights.config, HasInt8Rows(weights), lora_rank, max_model_len);
+    fit.limits = LimitsFor(*options, weights.config, TakesInt8Rows(weights.matrix_dtype), lora_rank,
+                           max_model_len);
     fit.bytes = TemporaryBytes(weights.config, weights.dtype, fit.limits, max_model_len, states);
     const bool fits = free_bytes == 0 || fit.bytes <= free_bytes / 2;
     if (fits || options->long_prompt_tokens == 0) return fit;
@@ -194,11 +190,12 @@ Result<KvPlan> PlanKv(const CpuRuntimeOptions& options, const ModelConfig& confi
 Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelWeights& weights,
                           int32_t lora_rank, int64_t fixed_bytes) {
   const ModelConfig& config = weights.config;
+  const bool int8_rows = TakesInt8Rows(weights.matrix_dtype);
   SKEIN_RETURN_IF_ERROR(CheckMemory(options, "memory", options.memory_bytes, options.memory_bytes));
   const auto split = [&](int32_t max_model_len) {
     return SplitMemory(
         config, weights.dtype, options.retention,
-        [&](int32_t n) { return LimitsFor(options, config, HasInt8Rows(weights), lora_rank, n); },
+        [&](int32_t n) { return LimitsFor(options, config, int8_rows, lora_rank, n); },
         options.memory_bytes, fixed_bytes, StatesOf(options.num_steps, options.max_num_seqs),
         max_model_len, config.max_position);
   };
@@ -389,8 +386,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   SKEIN_RETURN_IF_ERROR(CheckOptions(options, config));
   const DType dtype = ChooseComputeType(options.dtype, config.file_dtype);
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, OpenModelFiles(options.model_dir));
-  SKEIN_ASSIGN_OR_RETURN(const WeightTypes types,
-                         ChooseWeightTypes(options.quantization, dtype, config, files));
+  const WeightTypes types = ChooseWeightTypes(options.quantization, dtype, config, files);
   Isa isa = Isa::kScalar;
   if (options.isa) {
     isa = *options.isa;

@@ -195,7 +195,7 @@ class LoadedModel {
     const DType dtype = ChooseComputeType(ComputeChoiceOf(options.dtype), config.file_dtype);
     const ModelFiles files = OpenModelFiles(dir).value();
     const WeightTypes types =
-        ChooseWeightTypes(QuantizationOf(options.quantization), dtype, config, files).value();
+        ChooseWeightTypes(QuantizationOf(options.quantization), dtype, config, files);
     weights_ = LoadWeights(files, config, types, team_, {}).value();
     weights_.config.decision.rounds_states = options.rounds_states;
     const auto angles = [&](const RopeConfig& rope) {

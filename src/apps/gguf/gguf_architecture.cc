@@ -16,13 +16,14 @@
 namespace skein {
 namespace {
 
-constexpr char kGemma3[] = "gemma3", kQwen35[] = "qwen35";
+constexpr char kGemma3[] = "gemma3", kQwen35[] = "qwen35", kQwen3Moe[] = "qwen3moe";
 constexpr char kGemmaEmbedding[] = "gemma-embedding";
 
 constexpr GgufArchitecture kArchitectures[] = {
     {"llama", "LlamaForCausalLM", "llama"},
     {"qwen2", "Qwen2ForCausalLM", "qwen2"},
     {"qwen3", "Qwen3ForCausalLM", "qwen3"},
+    {kQwen3Moe, "Qwen3MoeForCausalLM", "qwen3_moe", false},
     {kGemma3, "Gemma3ForCausalLM", "gemma3_text"},
     {kQwen35, "Qwen3_5ForCausalLM", "qwen3_5_text", false},
     {kGemmaEmbedding, "Gemma3TextModel", "gemma3_text", false},
@@ -32,9 +33,10 @@ constexpr GgufArchitecture kArchitectures[] = {
 };
 
 // Refuses settings of a file that the config of a plain decoder cannot express.
-Status CheckPlain(const GgufKeys& keys, bool is_gemma) {
-  for (const char* name : {"expert_count", "attention.sliding_window"}) {
-    if (is_gemma && name == std::string_view("attention.sliding_window")) continue;
+Status CheckPlain(const GgufKeys& keys, bool has_window, bool has_experts) {
+  for (const char* name : {"expert_count", "expert_shared_count", "attention.sliding_window"}) {
+    if (has_window && name == std::string_view("attention.sliding_window")) continue;
+    if (has_experts && name == std::string_view("expert_count")) continue;
     SKEIN_ASSIGN_OR_RETURN(const auto count, keys.Int(name));
     if (count.value_or(0) != 0) {
       return keys.Unsupported(name, "is " + std::to_string(*count) + "; only 0 is supported");
@@ -201,6 +203,17 @@ Status ReadQwen35(const GgufKeys& keys, double theta, Json* config) {
   return Status::Ok();
 }
 
+// The members that only a mixture of experts has. Files do not state that the weights of the chosen
+// experts sum to 1, as in every published model.
+Status ReadExperts(const GgufKeys& keys, Json* config) {
+  SKEIN_RETURN_IF_ERROR(keys.Require("expert_count", "num_experts", config));
+  SKEIN_RETURN_IF_ERROR(keys.Require("expert_used_count", "num_experts_per_tok", config));
+  SKEIN_RETURN_IF_ERROR(
+      keys.Require("expert_feed_forward_length", "moe_intermediate_size", config));
+  (*config)["norm_topk_prob"] = true;
+  return Status::Ok();
+}
+
 Status ReadSpecialTokens(const GgufMetadata& metadata, Json* config) {
   const std::pair<const char*, const char*> kTokens[] = {
       {"tokenizer.ggml.bos_token_id", "bos_token_id"},
@@ -250,7 +263,8 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   const bool is_embedding = architecture->name == std::string_view(kGemmaEmbedding);
   const bool is_gemma = is_embedding || architecture->name == std::string_view(kGemma3);
   const bool is_qwen35 = architecture->name == std::string_view(kQwen35);
-  SKEIN_RETURN_IF_ERROR(CheckPlain(keys, is_gemma));
+  const bool is_moe = architecture->name == std::string_view(kQwen3Moe);
+  SKEIN_RETURN_IF_ERROR(CheckPlain(keys, is_gemma, is_moe));
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor embedding, file.Find("token_embd.weight"));
 
   Json config;
@@ -279,6 +293,7 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   if (is_qwen35) {
     SKEIN_RETURN_IF_ERROR(ReadQwen35(keys, config["rope_theta"].get<double>(), &config));
   }
+  if (is_moe) SKEIN_RETURN_IF_ERROR(ReadExperts(keys, &config));
   config["attention_bias"] = false;
   config["mlp_bias"] = false;
   config["tie_word_embeddings"] = !file.Has("output.weight");

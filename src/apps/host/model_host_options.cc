@@ -40,7 +40,7 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
             "with tiny models); docs/gpu.md");
   AddChoice(app, "--dtype", &o->dtype, "Compute type: auto, bf16 or f32");
   AddChoice(app, "--quantization", &o->quantization,
-            "Weights of a decoder: auto (as in the file), none, int8 or int4");
+            "Matrices of the layers: auto (as in the file), none, int8 or int4");
   app->add_option("--chat-template", o->chat_template,
                   "A Jinja chat template file to use instead of the model's own");
   app->add_option_function<std::string>(

@@ -118,8 +118,8 @@ Result<QuantizationReport> CompareQuantization(const QuantizationOptions& option
       options.quantized_dir.empty() ? options.model_dir : options.quantized_dir;
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig other_config, LoadModelConfig(other_dir));
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles other_files, ModelFiles::Open(other_dir));
-  SKEIN_ASSIGN_OR_RETURN(const WeightTypes types, ChooseWeightTypes(options.quantization, compute,
-                                                                    other_config, other_files));
+  const WeightTypes types =
+      ChooseWeightTypes(options.quantization, compute, other_config, other_files);
   if (other_config.vocab_size != config.vocab_size) {
     return Status(StatusCode::kInvalidArgument,
                   "the models have " + std::to_string(config.vocab_size) + " and " +

@@ -70,8 +70,10 @@ class CudaRuntime final : public Runtime {
 Status CudaRuntime::LoadModel(const CudaRuntimeOptions& options, const ModelConfig& config) {
   const DType dtype = ChooseComputeType(options.dtype, config.file_dtype);
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, OpenModelFiles(options.model_dir));
-  SKEIN_ASSIGN_OR_RETURN(const WeightTypes types,
-                         ChooseWeightTypes(options.quantization, dtype, config, files));
+  // The device does not compute packed experts, so a file's blocks are widened.
+  const bool widens = config.num_experts > 0 && options.quantization == Quantization::kAuto;
+  const WeightTypes types =
+      ChooseWeightTypes(widens ? Quantization::kNone : options.quantization, dtype, config, files);
   SKEIN_ASSIGN_OR_RETURN(weights_, LoadWeights(files, config, types, team_, options.progress));
   SKEIN_RETURN_IF_ERROR(CheckDeviceComputes(weights_));
   SKEIN_ASSIGN_OR_RETURN(on_device_, DeviceWeights::Upload(weights_, device_.get()));

@@ -405,12 +405,13 @@ INSTANTIATE_TEST_SUITE_P(
     BitsName);
 
 // Products with int8 or block weights have the same bits on every instruction set.
-INSTANTIATE_TEST_SUITE_P(
-    Int8, ForwardBitsTest,
-    ::testing::Combine(::testing::Values("qwen2-tied", "qwen3-bf16", "qwen3.5-bf16"),
-                       ::testing::Values("f32", "bf16"), ::testing::Values("int8", "int4"),
-                       ::testing::ValuesIn(testing::VectorIsas())),
-    BitsName);
+INSTANTIATE_TEST_SUITE_P(Int8, ForwardBitsTest,
+                         ::testing::Combine(::testing::Values("qwen2-tied", "qwen3-bf16",
+                                                              "qwen3.5-bf16", "qwen3-moe-plain"),
+                                            ::testing::Values("f32", "bf16"),
+                                            ::testing::Values("int8", "int4"),
+                                            ::testing::ValuesIn(testing::VectorIsas())),
+                         BitsName);
 
 // The scalar code of these products does not depend on the model.
 INSTANTIATE_TEST_SUITE_P(ScalarInt8, ForwardBitsTest,

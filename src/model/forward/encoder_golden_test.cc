@@ -120,10 +120,17 @@ TEST_P(EncoderGoldenTest, Bf16) { EXPECT_LT(WorstErrorPerLayer("bf16"), 0.02); }
 TEST_P(EncoderGoldenTest, BatchesThreadsAndInstructionSetsChangeNoBit) {
   std::vector<Prompt> prompts;
   for (const Json& golden : prompts_) prompts.push_back(PromptOf(golden));
-  for (const std::string dtype : {"f32", "bf16"}) {
+  struct Types {
+    const char* dtype;
+    const char* quantization;
+  };
+  for (const auto& [dtype, quantization] :
+       {Types{"f32", "none"}, {"bf16", "none"}, {"f32", "int8"}, {"bf16", "int4"}}) {
     for (const Isa isa : testing::FmaIsas()) {
-      const LoadedModel scalar(GetParam(), {.dtype = dtype, .isa = Isa::kScalar});
-      const LoadedModel threads(GetParam(), {.dtype = dtype, .isa = isa, .threads = 3});
+      const LoadedModel scalar(GetParam(),
+                               {.dtype = dtype, .quantization = quantization, .isa = Isa::kScalar});
+      const LoadedModel threads(
+          GetParam(), {.dtype = dtype, .quantization = quantization, .isa = isa, .threads = 3});
       std::vector<std::optional<Pooling>> reads = {Pooling::kCls, Pooling::kMean};
       if (scalar.config().head == Head::kClassifier) reads.push_back(std::nullopt);
       for (const std::optional<Pooling> pooling : reads) {
@@ -134,6 +141,38 @@ TEST_P(EncoderGoldenTest, BatchesThreadsAndInstructionSetsChangeNoBit) {
         ASSERT_EQ(Encode(threads, prompts, pooling), alone) << NameOf(isa);
       }
     }
+  }
+}
+
+// The largest difference of an output from that of the weights in f32, over the outputs' range.
+double LargestChange(const EncodedRows& rows, const EncodedRows& exact) {
+  double change = 0, range = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t d = 0; d < rows[i].size(); ++d) {
+      change = std::max(change, std::abs(double{rows[i][d]} - exact[i][d]));
+      range = std::max(range, std::abs(double{exact[i][d]}));
+    }
+  }
+  return change / range;
+}
+
+TEST_P(EncoderGoldenTest, QuantizedMatricesChangeOutputsByTheirRounding) {
+  std::vector<Prompt> prompts;
+  for (const Json& golden : prompts_) prompts.push_back(PromptOf(golden));
+  const LoadedModel exact(GetParam(), {.dtype = "f32"});
+  const EncodedRows expected = Encode(exact, prompts, Pooling::kMean);
+  for (const auto& [quantization, largest] : {std::pair{"int8", 0.03}, std::pair{"int4", 0.4}}) {
+    const LoadedModel model(GetParam(), {.dtype = "f32", .quantization = quantization});
+    // Blocks have 32 columns.
+    const bool packed =
+        quantization == std::string("int8") || model.config().hidden_size % kBlockTerms == 0;
+    EXPECT_EQ(TakesInt8Rows(model.weights().layers[0].qkv.dtype()), packed);
+    EXPECT_EQ(TakesInt8Rows(model.weights().layers[0].gate_up.dtype()), packed);
+    if (!packed) continue;
+    const double change = LargestChange(Encode(model, prompts, Pooling::kMean), expected);
+    std::printf("%s: %g of the range\n", quantization, change);
+    EXPECT_GT(change, 0);
+    EXPECT_LT(change, largest);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "model/forward/pass_state.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace skein {
@@ -8,7 +10,7 @@ namespace {
 ForwardLimits WithWeights(ForwardLimits limits, const ForwardContext& context) {
   const ModelWeights& weights = *context.weights;
   limits.dense_width = weights.dense_width();
-  limits.int8 = weights.matrix_dtype == DType::kInt8 || weights.matrix_dtype == DType::kBlocks;
+  limits.int8 = TakesInt8Rows(weights.matrix_dtype);
   limits.lora_rank = 0;
   if (context.adapters != nullptr) limits.lora_rank = WidestRank(*context.adapters);
   return limits;
@@ -74,16 +76,17 @@ ProductShape PassState::Shape(int32_t n, int32_t k, DType dtype) const {
 
 GemmCall PassState::CallOn(const PackedWeight& w, const Operand& a, int32_t first,
                            int64_t row) const {
+  const QuantizedRows& int8_rows = workspace.*a.int8_rows;
   if (w.dtype() == DType::kInt8) {
-    return {.a = workspace.quantized.values + row * w.k(),
+    return {.a = int8_rows.values + row * w.k(),
             .lda = w.k(),
-            .a_scales = workspace.quantized.scales + row,
+            .a_scales = int8_rows.scales + row,
             .w = &w};
   }
   if (w.dtype() == DType::kBlocks) {
-    return {.a = workspace.quantized.values + row * w.k(),
+    return {.a = int8_rows.values + row * w.k(),
             .lda = w.k(),
-            .a_blocks = workspace.quantized.blocks + row * (w.k() / kBlockTerms),
+            .a_blocks = int8_rows.blocks + row * (w.k() / kBlockTerms),
             .w = &w};
   }
   // The first row of a tile has the same offset as without tiles.
@@ -131,13 +134,23 @@ void PassState::Divide(const GemmCall& call, float divisor) {
   }
 }
 
-void PassState::Quantize(int64_t i, const std::byte* row, int32_t n) {
-  int8_t* const out = workspace.quantized.values + i * n;
+void PassState::Quantize(int64_t i, const std::byte* row, int32_t n, const QuantizedRows& to) {
+  int8_t* const out = to.values + i * n;
   if (weights().matrix_dtype == DType::kInt8) {
-    workspace.quantized.scales[i] = kernels().Quantize(row, weights().dtype, n, out);
+    to.scales[i] = kernels().Quantize(row, weights().dtype, n, out);
   } else if (n % kBlockTerms == 0) {  // rows of other widths multiply no matrix of blocks
-    kernels().QuantizeBlocks(row, weights().dtype, n, out,
-                             workspace.quantized.blocks + i * (n / kBlockTerms));
+    kernels().QuantizeBlocks(row, weights().dtype, n, out, to.blocks + i * (n / kBlockTerms));
+  }
+}
+
+void PassState::CopyQuantized(int64_t i, int32_t n, int64_t to_row, const QuantizedRows& to) const {
+  const QuantizedRows& from = workspace.quantized;
+  std::copy_n(from.values + i * n, n, to.values + to_row * n);
+  if (weights().matrix_dtype == DType::kInt8) {
+    to.scales[to_row] = from.scales[i];
+  } else if (n % kBlockTerms == 0) {
+    const int64_t count = n / kBlockTerms;
+    std::copy_n(from.blocks + i * count, count, to.blocks + to_row * count);
   }
 }
 

@@ -23,6 +23,8 @@ struct Operand {
   int64_t width = 0;
   bool of_batch = false;  // row 0 is the first active token; else the first of the operator's range
   bool tiles = false;     // kernels/row_tiles.h
+  // The same rows as int8, for weights of int8 or of blocks; row 0 is the first of the range.
+  QuantizedRows ForwardWorkspace::*int8_rows = &ForwardWorkspace::quantized;
 };
 
 // The state that the operators of one pass share: the batch, its layout and the activations.
@@ -72,7 +74,12 @@ struct PassState {
   static void Divide(const GemmCall& call, float divisor);
   // Rounds row i [n] of the operator's range to int8: with one scale, or with a scale for each
   // block if the weights have blocks.
-  void Quantize(int64_t i, const std::byte* row, int32_t n);
+  void Quantize(int64_t i, const std::byte* row, int32_t n) {
+    Quantize(i, row, n, workspace.quantized);
+  }
+  void Quantize(int64_t i, const std::byte* row, int32_t n, const QuantizedRows& to);
+  // Copies row i [n] that Quantize wrote to another row.
+  void CopyQuantized(int64_t i, int32_t n, int64_t to_row, const QuantizedRows& to) const;
 
   // The address of an element of h, q, attn or act.
   std::byte* At(std::byte* matrix, int64_t row, int64_t column, int64_t width) const {

@@ -42,6 +42,14 @@ void AddLora(PassState& pass, std::string_view name, LoraProduct product, int32_
   if (pass.has_lora()) list.ByChunk<LoraOperator>(pass, name, product, layer, in);
 }
 
+// Rounds the rows of the product that follows to int8, if its weights need that.
+void AddQuantize(PassState& pass, std::string_view name, const Operand& rows,
+                 const PackedWeight& weight, OperatorList& list) {
+  if (TakesInt8Rows(weight.dtype())) {
+    list.ByChunk<QuantizeOperator>(pass, name, rows, weight.k());
+  }
+}
+
 // Whether the layer's first norm is that of the embeddings. This includes BERT's family.
 bool NormsEmbedding(const PassState& pass, int32_t index) {
   return pass.config().is_encoder() && index == 0;
@@ -119,7 +127,7 @@ void AddMixer(PassState& pass, int32_t index, OperatorList& list) {
   if (!is_linear) norm.zeroes_layer = index;
   list.ByChunk<NormOperator>(pass, norm);
   is_linear ? AddLinearAttention(pass, index, list) : AddAttention(pass, index, list);
-  if (pass.int8()) list.ByChunk<QuantizeOperator>(pass, "quantize_attn", attn, width);
+  AddQuantize(pass, "quantize_attn", attn, layer.o, list);
   AddLora(pass, "lora_o", LoraProduct::kOutput, index, attn, list);
   const bool branches = pass.config().has_branches();
   list.ByChunk<LinearOperator>(
@@ -145,6 +153,7 @@ void AddMlp(PassState& pass, int32_t index, OperatorList& list) {
                      config.is_bert_family(), config.LayerNormEps(index)});
   if (!layer.experts.empty()) {
     for (const ExpertStage stage : kExpertStages) {
+      if (stage == ExpertStage::kQuantize && !pass.int8()) continue;
       list.ByChunk<ExpertsOperator>(pass, layer, stage);
     }
   } else {
@@ -154,9 +163,7 @@ void AddMlp(PassState& pass, int32_t index, OperatorList& list) {
       AddLora(pass, "lora_gate_up", LoraProduct::kGateUp, index, h, list);
       list.ByChunk<GateUpOperator>(pass, index);
     }
-    if (pass.int8()) {
-      list.ByChunk<QuantizeOperator>(pass, "quantize_act", act, config.intermediate_size);
-    }
+    AddQuantize(pass, "quantize_act", act, layer.down, list);
     AddLora(pass, "lora_down", LoraProduct::kDown, index, act, list);
     const bool branches = pass.config().has_branches();
     list.ByChunk<LinearOperator>(

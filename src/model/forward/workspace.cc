@@ -61,6 +61,14 @@ KvLayout JointKvLayout(const ModelConfig& config, const ForwardLimits& limits) {
 
 namespace {
 
+QuantizedRows TakeRows(size_t rows, size_t width, Carver& carver) {
+  QuantizedRows taken;
+  taken.values = carver.Take<int8_t>(rows * width);
+  taken.scales = carver.Take<float>(rows * sizeof(float));
+  taken.blocks = carver.Take<RowBlock>(rows * (width / kBlockTerms) * sizeof(RowBlock));
+  return taken;
+}
+
 // Places the activations of a compact head.
 void PlaceCompactHead(const ModelConfig& config, const ForwardLimits& limits, Carver& carver,
                       CompactHeadRows* compact) {
@@ -154,15 +162,15 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   own_state = carver.Take<float>(StateLayout(config, 0).layer_floats() * sizeof(float));
   act = carver.Take<std::byte>(chunk_rows * RoundUp(padded, kRowPiece) * t);
   const size_t slots = chunk * config.experts_per_token;
-  router = carver.Take<float>(2 * chunk * config.num_experts * sizeof(float));
+  expert_sums.router = carver.Take<float>(2 * chunk * config.num_experts * sizeof(float));
   expert_in = carver.Take<std::byte>(slots * hidden * t);
   expert_act = carver.Take<std::byte>(slots * config.expert_padded() * t);
-  expert_out = carver.Take<float>(slots * hidden * sizeof(float));
-  const size_t rows = limits.int8 ? std::max(chunk, size_t(limits.max_logit_rows)) : 0;
-  const size_t widest_row = std::max({hidden, attn_width, padded});
-  quantized.values = carver.Take<int8_t>(rows * widest_row);
-  quantized.scales = carver.Take<float>(rows * sizeof(float));
-  quantized.blocks = carver.Take<RowBlock>(rows * (widest_row / kBlockTerms) * sizeof(RowBlock));
+  expert_sums.out = carver.Take<float>(slots * hidden * sizeof(float));
+  if (limits.int8) {
+    expert_quantized = TakeRows(slots, std::max(hidden, size_t(config.expert_padded())), carver);
+    const size_t rows = std::max(chunk, size_t(limits.max_logit_rows));
+    quantized = TakeRows(rows, std::max({hidden, attn_width, padded}), carver);
+  }
   lora = carver.Take<float>(chunk * limits.lora_rank * sizeof(float));
   const size_t pass_bytes = carver.total();
   const int32_t vocab = config.has_logits() ? config.vocab_size : 0;

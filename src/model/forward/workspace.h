@@ -87,12 +87,18 @@ int32_t JointWide(const ModelConfig& config);
 // The keys and values of a row's tokens, or of its questions.
 KvLayout JointKvLayout(const ModelConfig& config, const ForwardLimits& limits);
 
-// Int8 rows that multiply weights of int8 or of blocks. width: the widest of hidden, q and
-// intermediate.
+// Int8 rows that multiply weights of int8 or of blocks.
 struct QuantizedRows {
-  int8_t* values = nullptr;    // [chunk, width]
-  float* scales = nullptr;     // [chunk]: with weights of int8
-  RowBlock* blocks = nullptr;  // [chunk, width / 32]: with weights of blocks
+  int8_t* values = nullptr;    // [rows, width]
+  float* scales = nullptr;     // [rows]: with weights of int8
+  RowBlock* blocks = nullptr;  // [rows, width / 32]: with weights of blocks
+};
+
+// The results of a mixture's products. slots: chunk * experts_per_token
+// (model/forward/expert_routes.h).
+struct ExpertSums {
+  float* router = nullptr;  // [2, chunk, num_experts]: logits, and scratch of the same size
+  float* out = nullptr;     // [slots, hidden]: of the down products
 };
 
 // The activations of one pass, allocated once. "t": compute type. chunk: limits.chunk(). h, q, attn
@@ -128,19 +134,22 @@ struct ForwardWorkspace {
   // t [chunk, intermediate_padded], for the widest layer. In tiles, the elements behind a row stay
   // 0: nothing writes to them.
   std::byte* act = nullptr;
-  // For a mixture of experts. slots: chunk * experts_per_token (model/forward/expert_routes.h).
-  float* router = nullptr;          // [2, chunk, num_experts]: logits, and scratch of the same size
+  // For a mixture of experts.
+  ExpertSums expert_sums;
   std::byte* expert_in = nullptr;   // t [slots, hidden]
   std::byte* expert_act = nullptr;  // t [slots, expert_padded]
-  float* expert_out = nullptr;      // [slots, hidden]
-  std::byte* own_kv = nullptr;      // blocks [max_own_blocks] of one layer (KvLayout)
+  // [slots, the wider of hidden and expert_padded]: of expert_in, then of expert_act; as quantized
+  QuantizedRows expert_quantized;
+  std::byte* own_kv = nullptr;  // blocks [max_own_blocks] of one layer (KvLayout)
   // The outputs of chunks. They are x, q and own_kv themselves, unless outputs are collected; x_out
   // is x only if outputs are in place.
   float* x_out = nullptr;
   std::byte* q_out = nullptr;
   std::byte* own_kv_out = nullptr;
-  QuantizedRows quantized;  // for the next product; only with weights of int8 or of blocks
-  float* lora = nullptr;    // [chunk, lora_rank]: a · in of the next product; only with adapters
+  // [chunk, the widest of hidden, q and intermediate], for the next product; only with weights of
+  // int8 or of blocks
+  QuantizedRows quantized;
+  float* lora = nullptr;  // [chunk, lora_rank]: a · in of the next product; only with adapters
   // t [max_logit_rows, head_width]. All outputs except embeddings use only [max_logit_rows, hidden]
   // of it.
   std::byte* logit_h = nullptr;

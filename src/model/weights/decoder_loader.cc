@@ -114,8 +114,9 @@ Status DecoderLoader::WalkMlp(const DecoderLayerNames& names, LayerWeights& laye
 Status DecoderLoader::WalkExperts(const DecoderLayerNames& names, LayerWeights& layer) {
   const int32_t hidden = config_.hidden_size, size = config_.expert_size;
   const int32_t padded = config_.expert_padded();
-  SKEIN_RETURN_IF_ERROR(loader_.Matrix({{names.router, 0, config_.num_experts}},
-                                       config_.num_experts, hidden, layer.router));
+  // Never rounded, since a small error may choose other experts.
+  SKEIN_RETURN_IF_ERROR(loader_.PlainMatrix({{names.router, 0, config_.num_experts}},
+                                            config_.num_experts, hidden, layer.router));
   layer.experts.resize(config_.num_experts);
   for (int32_t i = 0; i < config_.num_experts; ++i) {
     const std::string expert = names.experts + std::to_string(i) + ".";

@@ -101,15 +101,15 @@ Status EncoderLoader::WalkProjection() {
 Status EncoderLoader::WalkBertLayer(const EncoderLayerNames& names, LayerWeights& layer) {
   const int32_t hidden = config_.hidden_size;
   const int32_t mlp = config_.intermediate_size;
-  SKEIN_RETURN_IF_ERROR(loader_.Linear(
+  SKEIN_RETURN_IF_ERROR(LayerLinear(
       {{names.query, 0, hidden}, {names.key, hidden, hidden}, {names.value, 2 * hidden, hidden}},
       3 * hidden, hidden, layer.qkv, layer.qkv_bias));
   SKEIN_RETURN_IF_ERROR(
-      loader_.Linear({{names.attn_out, 0, hidden}}, hidden, hidden, layer.o, layer.o_bias));
+      LayerLinear({{names.attn_out, 0, hidden}}, hidden, hidden, layer.o, layer.o_bias));
   SKEIN_RETURN_IF_ERROR(Norm(names.attn_norm, layer.mlp_norm, layer.mlp_norm_bias));
-  SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.up, 0, mlp}}, config_.intermediate_padded(), hidden,
-                                       layer.gate_up, layer.gate_up_bias));
-  return loader_.Linear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias);
+  SKEIN_RETURN_IF_ERROR(LayerLinear({{names.up, 0, mlp}}, config_.intermediate_padded(), hidden,
+                                    layer.gate_up, layer.gate_up_bias));
+  return LayerLinear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias);
 }
 
 Status EncoderLoader::WalkDistances(const EncoderNames& names) {
@@ -166,18 +166,18 @@ Status EncoderLoader::WalkRotatingLayer(const EncoderLayerNames& names, LayerWei
                                                   {names.value, 2 * hidden, hidden}}
                         : std::vector<TensorPart>{{names.qkv, 0, 3 * hidden}};
   SKEIN_RETURN_IF_ERROR(
-      loader_.Linear(qkv, 3 * hidden, hidden, layer.qkv, layer.qkv_bias, config_.qkv_bias));
-  SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.attn_out, 0, hidden}}, hidden, hidden, layer.o,
-                                       layer.o_bias, config_.o_bias));
+      LayerLinear(qkv, 3 * hidden, hidden, layer.qkv, layer.qkv_bias, config_.qkv_bias));
+  SKEIN_RETURN_IF_ERROR(LayerLinear({{names.attn_out, 0, hidden}}, hidden, hidden, layer.o,
+                                    layer.o_bias, config_.o_bias));
   SKEIN_RETURN_IF_ERROR(Norm(names.attn_norm, layer.mlp_norm, layer.mlp_norm_bias));
   const std::vector<TensorPart> gate_up =
       names.up_gate.empty() ? std::vector<TensorPart>{{names.gate, 0, mlp}, {names.up, padded, mlp}}
                             : std::vector<TensorPart>{{names.up_gate, 0, mlp, mlp, 2 * mlp},
                                                       {names.up_gate, padded, mlp, 0, 2 * mlp}};
   SKEIN_RETURN_IF_ERROR(
-      loader_.Linear(gate_up, 2 * padded, hidden, layer.gate_up, layer.gate_up_bias, false));
-  return loader_.Linear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias,
-                        config_.mlp_bias);
+      LayerLinear(gate_up, 2 * padded, hidden, layer.gate_up, layer.gate_up_bias, false));
+  return LayerLinear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias,
+                     config_.mlp_bias);
 }
 
 Status EncoderLoader::WalkModernBert() {
@@ -206,16 +206,22 @@ Status EncoderLoader::WalkModernBertLayer(const ModernBertLayerNames& names, Lay
   const int32_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
   const int32_t padded = config_.intermediate_padded();
   SKEIN_RETURN_IF_ERROR(Norm(names.attn_norm, layer.attn_norm, layer.attn_norm_bias));
-  SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.qkv, 0, 3 * hidden}}, 3 * hidden, hidden, layer.qkv,
-                                       layer.qkv_bias, config_.qkv_bias));
-  SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.attn_out, 0, hidden}}, hidden, hidden, layer.o,
-                                       layer.o_bias, config_.o_bias));
+  SKEIN_RETURN_IF_ERROR(LayerLinear({{names.qkv, 0, 3 * hidden}}, 3 * hidden, hidden, layer.qkv,
+                                    layer.qkv_bias, config_.qkv_bias));
+  SKEIN_RETURN_IF_ERROR(LayerLinear({{names.attn_out, 0, hidden}}, hidden, hidden, layer.o,
+                                    layer.o_bias, config_.o_bias));
   SKEIN_RETURN_IF_ERROR(Norm(names.mlp_norm, layer.mlp_norm, layer.mlp_norm_bias));
-  SKEIN_RETURN_IF_ERROR(loader_.Linear(
-      {{names.gate_up, 0, mlp, 0, 2 * mlp}, {names.gate_up, padded, mlp, mlp, 2 * mlp}}, 2 * padded,
-      hidden, layer.gate_up, layer.gate_up_bias, config_.mlp_bias));
-  return loader_.Linear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias,
-                        config_.mlp_bias);
+  SKEIN_RETURN_IF_ERROR(
+      LayerLinear({{names.gate_up, 0, mlp, 0, 2 * mlp}, {names.gate_up, padded, mlp, mlp, 2 * mlp}},
+                  2 * padded, hidden, layer.gate_up, layer.gate_up_bias, config_.mlp_bias));
+  return LayerLinear({{names.down, 0, hidden}}, hidden, mlp, layer.down, layer.down_bias,
+                     config_.mlp_bias);
+}
+
+Status EncoderLoader::LayerLinear(const std::vector<TensorPart>& parts, int32_t n, int32_t k,
+                                  PackedWeight& weight, std::vector<float>& bias, bool has_bias) {
+  SKEIN_RETURN_IF_ERROR(loader_.Matrix(parts, n, k, weight));
+  return has_bias ? loader_.Bias(parts, n, bias) : Status::Ok();
 }
 
 // A norm without biases gets zeros, which change no bit except the sign of a zero.

@@ -36,6 +36,9 @@ class EncoderLoader {
   Status WalkRotatingLayer(const EncoderLayerNames& names, LayerWeights& layer);
   Status WalkModernBert();
   Status WalkModernBertLayer(const ModernBertLayerNames& names, LayerWeights& layer);
+  // Reads a matrix of a layer, in the type of matrices, and its biases if it has any.
+  Status LayerLinear(const std::vector<TensorPart>& parts, int32_t n, int32_t k,
+                     PackedWeight& weight, std::vector<float>& bias, bool has_bias = true);
   Status Norm(const std::string& name, std::vector<float>& weight, std::vector<float>& bias);
 
   TensorLoader& loader_;

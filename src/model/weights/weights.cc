@@ -155,30 +155,15 @@ DType ChooseComputeType(ComputeChoice choice, DType file_dtype) {
   return file_dtype == DType::kF32 ? DType::kF32 : DType::kBf16;
 }
 
-Result<WeightTypes> ChooseWeightTypes(Quantization choice, DType compute, const ModelConfig& config,
-                                      const ModelFiles& files) {
+WeightTypes ChooseWeightTypes(Quantization choice, DType compute, const ModelConfig& config,
+                              const ModelFiles& files) {
   WeightTypes types = compute;
-  const bool dense_decoder = !config.is_encoder() && config.num_experts == 0;
   if (choice == Quantization::kNone || choice == Quantization::kAuto) {
     const bool is_quantized = config.quantization.method != QuantizationMethod::kNone;
-    const bool keeps = choice == Quantization::kAuto && (HasBlocks(files) || is_quantized);
-    types.keep_blocks = keeps && dense_decoder;
-    if (keeps && !dense_decoder) {
-      spdlog::warn("the quantized matrices are widened to {}: they stay packed in dense decoders",
-                   NameOf(compute));
-    }
+    types.keep_blocks = choice == Quantization::kAuto && (HasBlocks(files) || is_quantized);
     return types;
   }
-  const bool int8 = choice == Quantization::kInt8;
-  if (!dense_decoder) {
-    const char* what = config.is_encoder() ? " is an encoder" : " is a mixture of experts";
-    return Status(StatusCode::kUnsupported,
-                  std::string("quantization ") + (int8 ? "int8" : "int4") +
-                      " is for dense decoders; " + config.ArchitectureName() + what +
-                      " and takes none",
-                  "quantization");
-  }
-  types.matrices = int8 ? DType::kInt8 : DType::kBlocks;
+  types.matrices = choice == Quantization::kInt8 ? DType::kInt8 : DType::kBlocks;
   return types;
 }
 

@@ -154,10 +154,9 @@ struct ModelWeights {
 // Chooses the compute type of a model whose files have `file_dtype`.
 DType ChooseComputeType(ComputeChoice choice, DType file_dtype);
 
-// Chooses the types of the weights. Fails with kUnsupported for kInt8 and kInt4 with an encoder or
-// a mixture of experts.
-Result<WeightTypes> ChooseWeightTypes(Quantization choice, DType compute, const ModelConfig& config,
-                                      const ModelFiles& files);
+// Chooses the types of the weights.
+WeightTypes ChooseWeightTypes(Quantization choice, DType compute, const ModelConfig& config,
+                              const ModelFiles& files);
 
 // Reads the tensors of a model into the layout of the kernels. Fails with kInvalidArgument, naming
 // the tensor and both shapes, if a tensor is missing or its shape contradicts the config. All

@@ -6,7 +6,8 @@ namespace skein {
 
 void OutputNormOperator::RunRows(int32_t begin, int32_t end) {
   const int32_t hidden = pass_.config().hidden_size;
-  const bool classes = kind_ == OutputKind::kClasses;
+  // Only the output matrix of a decoder can have int8 rows.
+  const bool int8 = pass_.int8() && (kind_ == OutputKind::kLogits || kind_ == OutputKind::kLabels);
   for (int32_t i = begin; i < end; ++i) {
     std::byte* h = pass_.workspace.logit_h + size_t(i) * hidden * pass_.t;
     if (kind_ == OutputKind::kActions) {
@@ -17,8 +18,7 @@ void OutputNormOperator::RunRows(int32_t begin, int32_t end) {
     }
     FinalNormRow(pass_, pass_.layout.OutputToken(kind_, range_.first + i), h,
                  pass_.weights().dtype);
-    // A classifier's head is never int8.
-    if (pass_.int8() && !classes) pass_.Quantize(i, h, hidden);
+    if (int8) pass_.Quantize(i, h, hidden);
   }
 }
 

@@ -1,0 +1,125 @@
+"""GGUF files of Qwen3's mixtures of experts, as llama.cpp's converter writes them: the bits are those of the directory, and
+packed experts are near them."""
+import json
+import shutil
+import subprocess
+
+import gguf
+import numpy
+import pytest
+
+from qwen35_gguf import add_vocabulary
+from safetensors_file import read_safetensors, widened
+from skein_server import ROOT, SKEIN_BIN
+from test_gguf import finish
+from test_gguf_qwen35 import converted, distance, log_probabilities
+
+Type = gguf.GGMLQuantizationType
+PARTS = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q",
+         "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
+         "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "mlp.gate": "ffn_gate_inp"}
+WHOLE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+EXPERT = {"gate_proj": "ffn_gate_exps", "up_proj": "ffn_up_exps", "down_proj": "ffn_down_exps"}
+PROMPT = [(7 * i * i + 3 * i) % 120 for i in range(90)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A mixture whose experts have whole blocks of 32, with two experts for each token."""
+    made = tmp_path / "moe"
+    shutil.copytree(ROOT / "tests/data/models/qwen3-moe-plain", made)
+    config = json.loads((made / "config.json").read_text())
+    config |= {"norm_topk_prob": True, "num_experts_per_tok": 2}
+    (made / "config.json").write_text(json.dumps(config))
+    return made
+
+
+def in_file(tensors, config):
+    """Names and values in the file: a tensor has one matrix of every expert of a layer."""
+    for name, values in tensors.items():
+        part = name.removesuffix(".weight")
+        if part in WHOLE:
+            yield WHOLE[part] + ".weight", values
+        elif ".mlp.experts." not in part:
+            _, _, layer, part = part.split(".", 3)
+            yield f"blk.{layer}.{PARTS[part]}.weight", values
+    for layer in range(config["num_hidden_layers"]):
+        for part, of_all in EXPERT.items():
+            matrices = [tensors[f"model.layers.{layer}.mlp.experts.{i}.{part}.weight"] for i in range(config["num_local_experts"])]
+            yield f"blk.{layer}.{of_all}.weight", numpy.stack(matrices)
+
+
+def write_moe(folder, path, kind=Type.F32, **changed):
+    config = json.loads((folder / "config.json").read_text())
+    tensors = {name: widened(values) for name, values in read_safetensors(folder / "model.safetensors").items()}
+    writer = gguf.GGUFWriter(path, "qwen3moe")
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_expert_count(config["num_local_experts"])
+    writer.add_expert_used_count(config["num_experts_per_tok"])
+    writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_key_length(config["head_dim"])
+    writer.add_value_length(config["head_dim"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
+    for key, value in changed.items():
+        writer.add_uint32(f"qwen3moe.{key}", value)
+    add_vocabulary(writer, folder, config["vocab_size"])
+    for name, values in in_file(tensors, config):
+        values = numpy.ascontiguousarray(values, dtype=numpy.float32)
+        stays = values.ndim == 1 or "ffn_gate_inp" in name or kind == Type.F32
+        if stays:
+            writer.add_tensor(name, values)
+        else:
+            writer.add_tensor(name, gguf.quants.quantize(values, kind), raw_dtype=kind)
+    finish(writer)
+    return path
+
+
+def matrices(file, tensors):
+    """The numbers of the file by the directory's names, as the package gguf reads them."""
+    found = {tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type) for tensor in gguf.GGUFReader(file).tensors}
+    read = {}
+    for name, values in tensors.items():
+        part = name.removesuffix(".weight")
+        if part in WHOLE:
+            one = found[WHOLE[part] + ".weight"]
+        elif ".mlp.experts." in part:
+            _, _, layer, _, _, expert, part = part.split(".")
+            one = found[f"blk.{layer}.{EXPERT[part]}.weight"][int(expert)]
+        else:
+            _, _, layer, part = part.split(".", 3)
+            one = found[f"blk.{layer}.{PARTS[part]}.weight"]
+        read[name] = one.reshape(values.shape)
+    return read
+
+
+@pytest.mark.parametrize("kind", [Type.F32, Type.Q8_0, Type.Q4_0])
+def test_weights_and_bits_are_those_of_the_directory(folder, tmp_path, kind):
+    file = write_moe(folder, tmp_path / "m.gguf", kind)
+    out = converted(file, tmp_path / "out")
+    found, expected = read_safetensors(out / "model.safetensors"), matrices(file, read_safetensors(folder / "model.safetensors"))
+    assert found.keys() == expected.keys()
+    for name, values in found.items():
+        assert numpy.array_equal(values, expected[name]), name
+    exact = log_probabilities(out, "--dtype", "f32", prompt=PROMPT)
+    assert log_probabilities(file, "--dtype", "f32", "--quantization", "none", prompt=PROMPT) == exact
+    packed = log_probabilities(file, "--dtype", "f32", prompt=PROMPT)
+    if kind == Type.F32:
+        assert packed == exact
+    else:  # nearer than whole rows of int8
+        rows = log_probabilities(out, "--dtype", "f32", "--quantization", "int8", prompt=PROMPT)
+        assert 0 < distance(exact, packed) < distance(exact, rows)
+
+
+def test_what_a_config_cannot_say_is_refused_by_name(folder, tmp_path):
+    def refusal(file):
+        done = subprocess.run([SKEIN_BIN, "model", "info", file], capture_output=True, text=True, timeout=60)
+        assert done.returncode != 0
+        return done.stderr
+
+    assert "expert_shared_count" in refusal(write_moe(folder, tmp_path / "shared.gguf", expert_shared_count=1))
