@@ -25,6 +25,11 @@ def processor():
         return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
 
 
+def best_isa():
+    """The best instruction set here, as SKEIN_FORCE_ISA names it."""
+    return subprocess.run([ROOT / "scripts/isas"], capture_output=True, text=True, check=True).stdout.split()[0]
+
+
 class Server:
     """`skein serve MODEL --port PORT OPTION...` from the beginning of a with statement, where it answers, to its end. Raises
     RuntimeError with the last line of its log where it does not come up."""
