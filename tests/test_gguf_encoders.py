@@ -7,6 +7,7 @@ import subprocess
 import gguf
 import numpy
 import pytest
+from tokenizers import pre_tokenizers
 
 from encoder_gguf import NOMIC_PARTS, in_file, write_encoder_gguf
 from safetensors_file import read_safetensors, widened, write_safetensors
@@ -193,3 +194,51 @@ def test_a_real_model_has_the_embeddings_of_its_directory(tmp_path):
     file = write_encoder_gguf(folder, tmp_path / "minilm.gguf", pooling="mean")
     assert tokenized(file, TEXTS) == tokenized(folder, TEXTS)
     assert embeddings(file, TEXTS) == embeddings(folder, TEXTS)
+
+
+def write_reranker(path, as_classes):
+    """A random Qwen3, as it is, or as the converter writes the reranker: the rows of its output matrix for "yes" and "no" alone."""
+    random = numpy.random.default_rng(5)
+    tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "ye", "yes", "no"]
+    sizes = {"embedding_length": 64, "feed_forward_length": 96, "head_count": 4, "head_count_kv": 2, "key_length": 16, "value_length": 16}
+    writer = gguf.GGUFWriter(path, "qwen3")
+    writer.add_block_count(2)
+    writer.add_context_length(1024)
+    for name, size in sizes.items():
+        getattr(writer, f"add_{name}")(size)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_freq_base(1e5)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([1] * len(tokens))
+    writer.add_token_merges(["y e", "ye s", "n o"])
+    if as_classes:
+        writer.add_pooling_type(gguf.PoolingType.RANK)
+        writer.add_classifier_output_labels(["yes", "no"])
+    shapes = {"attn_q": (64, 64), "attn_k": (32, 64), "attn_v": (32, 64), "attn_output": (64, 64), "ffn_gate": (96, 64),
+              "ffn_up": (96, 64), "ffn_down": (64, 96)}
+    tensors = {"token_embd": random.standard_normal((len(tokens), 64)), "output_norm": numpy.ones(64)}
+    for layer in range(2):
+        tensors |= {f"blk.{layer}.{name}": random.standard_normal(shape) / 8 for name, shape in shapes.items()}
+        tensors |= {f"blk.{layer}.{name}": numpy.ones(64) for name in ("attn_norm", "ffn_norm")}
+        tensors |= {f"blk.{layer}.{name}": numpy.ones(16) for name in ("attn_q_norm", "attn_k_norm")}
+    output = random.standard_normal((len(tokens), 64)) / 8
+    tensors |= {"cls.output": output[[tokens.index("yes"), tokens.index("no")]]} if as_classes else {"output": output}
+    for name, values in tensors.items():
+        writer.add_tensor(f"{name}.weight", values.astype(numpy.float32))
+    finish(writer)
+    return path
+
+
+def test_a_reranker_on_qwen3_scores_as_the_whole_model(tmp_path):
+    body = {"model": "m", "query": "how do I get a refund", "documents": ["refunds take three days", "the shop opens at nine", "yes"]}
+
+    def scores(file, *options):
+        with SkeinServer(file, "--served-model-name", "m", "--dtype", "f32", *options) as server:
+            return {item["index"]: item["relevance_score"] for item in post(server, "/rerank", body)["results"]}
+
+    expected = scores(write_reranker(tmp_path / "whole.gguf", False), "--rerank-template", "qwen3")
+    found = scores(write_reranker(tmp_path / "m.gguf", True))
+    assert len(found) == 3 and len(set(found.values())) == 3
+    assert all(abs(score - expected[index]) < 1e-6 for index, score in found.items())

@@ -8,6 +8,7 @@ import subprocess
 import httpx
 import pytest
 
+from safetensors_file import read_safetensors, widened
 from skein_server import ROOT, SKEIN_BIN, SkeinServer
 
 DATA = ROOT / "tests/data/sparse"
@@ -95,11 +96,32 @@ def test_pooling_splade_without_the_library_s_files(tmp_path):
         assert len(post(server, "/embed", {"inputs": text})[0]) == 32
 
 
-def test_a_model_of_documents_alone_ranks_nothing():
-    with SkeinServer(DATA / "distilbert-documents", "--dtype", "f32") as server:
+def test_queries_of_a_document_model_have_the_weights_of_their_tokens():
+    """As SparseStaticEmbedding of sentence-transformers: each token of the query once, without special ones."""
+    name = "distilbert-documents"
+    weights = widened(read_safetensors(DATA / name / "query_0_SparseStaticEmbedding/model.safetensors")["weight"])
+    documents = [row["text"] for row in texts_of(name) if row["text"]][:4]
+    with SkeinServer(DATA / name, "--dtype", "f32") as server:
+        of_first = [entry["index"] for entry in sparse(server, documents[0])[0]]
+        query = post(server, "/detokenize", {"tokens": of_first + of_first[:5]})["prompt"]
+        ids = post(server, "/tokenize", {"prompt": query, "add_special_tokens": False})["tokens"]
+        of_query = {id: float(weights[id]) for id in ids}
+        expected = [sum(of_query.get(entry["index"], 0) * entry["value"] for entry in vector) for vector in sparse(server, documents)]
+        found = [item["score"] for item in post(server, "/v1/score", {"text_1": query, "text_2": documents})["data"]]
+        ranked = post(server, "/rerank", {"query": query, "documents": documents})["results"]
+    assert max(expected) > 0
+    assert found == pytest.approx(expected, rel=1e-6)
+    assert [item["relevance_score"] for item in ranked] == sorted(found, reverse=True)
+
+
+def test_without_a_table_a_model_of_documents_ranks_nothing(tmp_path):
+    folder = tmp_path / "documents"
+    shutil.copytree(DATA / "distilbert-documents", folder)
+    (folder / "query_0_SparseStaticEmbedding/model.safetensors").unlink()
+    with SkeinServer(folder, "--dtype", "f32") as server:
         answer = httpx.post(server.url + "/rerank", json={"query": "a", "documents": ["b"]}, timeout=60)
         assert answer.status_code == 400
-        assert "encodes documents alone" in answer.json()["error"]["message"]
+        assert "its files have no weights of a query's tokens" in answer.json()["error"]["message"]
 
 
 def test_a_head_that_is_not_there_is_refused(tmp_path):

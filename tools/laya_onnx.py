@@ -2,6 +2,7 @@
 """Export a Laya model to ONNX, or serve such an export by the package's own ONNX runtime, for comparisons.
 
     python tools/laya_onnx.py export MODEL FILE
+    python tools/laya_onnx.py int8 FILE OUT           weights in int8, activations rounded for each product
     python tools/laya_onnx.py serve MODEL FILE PORT   until it is ended
 
 `serve` answers /v1/systemone and /health; requests run one at a time, each on all cores. Needs the
@@ -25,6 +26,13 @@ def export(model, path):
     axes = {name: {0: "rows", 1: "tokens"} for name in INPUTS[:2]} | {name: {0: "rows", 1: "options"} for name in INPUTS[2:4]}
     torch.onnx.export(module, example, path, input_names=INPUTS, output_names=["logits", "act_logits"], opset_version=18, dynamo=False,
                       dynamic_axes=axes | {"qtype": {0: "rows"}, "logits": {0: "rows", 1: "options"}, "act_logits": {0: "rows"}})
+
+
+def to_int8(path, out):
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    quantize_dynamic(onnx.load(path), out, per_channel=True, weight_type=QuantType.QInt8)
 
 
 def serve(model, path, port):
@@ -61,6 +69,8 @@ def serve(model, path, port):
 if __name__ == "__main__":
     if len(sys.argv) == 4 and sys.argv[1] == "export":
         export(sys.argv[2], sys.argv[3])
+    elif len(sys.argv) == 4 and sys.argv[1] == "int8":
+        to_int8(sys.argv[2], sys.argv[3])
     elif len(sys.argv) == 5 and sys.argv[1] == "serve":
         serve(*sys.argv[2:])
     else:

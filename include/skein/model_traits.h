@@ -59,7 +59,10 @@ struct DecisionModelTraits {
 
 // A SPLADE model: an embedding has an element for each id of the vocabulary, and most are 0.
 struct SparseTraits {
-  bool documents_only = false;  // queries get their weights from a table, which is not read here
+  bool documents_only = false;  // the model computes no vectors of queries
+  // With documents_only, by token: a query's vector has the weights of its tokens. Empty: they are
+  // not known.
+  std::vector<float> query_weights;
 };
 
 // A ColBERT model (Khattab and Zaharia 2020): a text has a vector for each token. The score of a

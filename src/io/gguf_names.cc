@@ -16,6 +16,7 @@ constexpr PartName kModelNames[] = {
     {"model.embed_tokens", "token_embd"},
     {"model.norm", "output_norm"},
     {"lm_head", "output"},
+    {"score", "cls.output"},
 };
 constexpr PartName kLayerNames[] = {
     {"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},

@@ -16,13 +16,14 @@
 namespace skein {
 namespace {
 
-constexpr char kGemma3[] = "gemma3", kQwen35[] = "qwen35", kQwen3Moe[] = "qwen3moe";
+constexpr char kQwen3[] = "qwen3", kGemma3[] = "gemma3", kQwen35[] = "qwen35",
+               kQwen3Moe[] = "qwen3moe";
 constexpr char kGemmaEmbedding[] = "gemma-embedding";
 
 constexpr GgufArchitecture kArchitectures[] = {
     {"llama", "LlamaForCausalLM", "llama"},
     {"qwen2", "Qwen2ForCausalLM", "qwen2"},
-    {"qwen3", "Qwen3ForCausalLM", "qwen3"},
+    {kQwen3, "Qwen3ForCausalLM", "qwen3"},
     {kQwen3Moe, "Qwen3MoeForCausalLM", "qwen3_moe", false},
     {kGemma3, "Gemma3ForCausalLM", "gemma3_text"},
     {kQwen35, "Qwen3_5ForCausalLM", "qwen3_5_text", false},
@@ -214,6 +215,21 @@ Status ReadExperts(const GgufKeys& keys, Json* config) {
   return Status::Ok();
 }
 
+// A decoder with the tensor cls.output gives classes. Only Qwen3's reranker has such files: the
+// classes are the rows of the output matrix for "yes" and "no".
+Status ReadDecoderClasses(const GgufModel& file, const GgufKeys& keys,
+                          const GgufArchitecture& architecture, Json* config) {
+  SKEIN_ASSIGN_OR_RETURN(const auto decision_type, keys.String("decision.type"));
+  if (!file.Has(kGgufClasses) || decision_type) return Status::Ok();
+  if (architecture.name != std::string_view(kQwen3)) {
+    return Status(StatusCode::kUnsupported, file.path() + ": tensor '" + kGgufClasses +
+                                                "' is there; supported are classifiers on " +
+                                                kQwen3 + " and on encoders");
+  }
+  (*config)["architectures"] = Json::array({"Qwen3ForSequenceClassification"});
+  return ReadGgufLabels(file, keys, config);
+}
+
 Status ReadSpecialTokens(const GgufMetadata& metadata, Json* config) {
   const std::pair<const char*, const char*> kTokens[] = {
       {"tokenizer.ggml.bos_token_id", "bos_token_id"},
@@ -294,6 +310,7 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
     SKEIN_RETURN_IF_ERROR(ReadQwen35(keys, config["rope_theta"].get<double>(), &config));
   }
   if (is_moe) SKEIN_RETURN_IF_ERROR(ReadExperts(keys, &config));
+  SKEIN_RETURN_IF_ERROR(ReadDecoderClasses(file, keys, *architecture, &config));
   config["attention_bias"] = false;
   config["mlp_bias"] = false;
   config["tie_word_embeddings"] = !file.Has("output.weight");

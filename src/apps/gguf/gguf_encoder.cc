@@ -12,7 +12,7 @@
 namespace skein {
 namespace {
 
-constexpr char kWords[] = "token_embd.weight", kClasses[] = "cls.output.weight";
+constexpr char kWords[] = "token_embd.weight";
 constexpr char kDense[] = "cls.weight", kProjection[] = "dense_2.weight";
 constexpr char kSegments[] = "token_types.weight";
 
@@ -98,17 +98,28 @@ Status ReadModern(const GgufModel& file, const GgufKeys& keys, Json* config) {
   return Status::Ok();
 }
 
-// Adds what a classifier's config has. Labels that are missing are LABEL_0, LABEL_1, ...
+// Adds what a classifier's config has.
 Status ReadClassifier(const GgufModel& file, const GgufKeys& keys, const char* architecture,
                       Json* config) {
-  constexpr char kLabels[] = "classifier.output_labels";
   if (!file.Has(kDense)) {
     return Refused(file, std::string("lacks the tensor '") + kDense +
                              "' in front of 'cls.output', which this classifier needs; serve the "
                              "directory from which the file was made");
   }
   (*config)["architectures"] = Json::array({architecture});
-  SKEIN_ASSIGN_OR_RETURN(const GgufTensor classes, file.Find(kClasses));
+  SKEIN_RETURN_IF_ERROR(ReadGgufLabels(file, keys, config));
+  // ModernBERT's. llama.cpp averages the states for every classifier; a file does not state it.
+  (*config)["classifier_pooling"] = "mean";
+  (*config)["classifier_activation"] = "gelu";
+  (*config)["classifier_bias"] = file.Has("cls.bias");
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status ReadGgufLabels(const GgufModel& file, const GgufKeys& keys, Json* config) {
+  constexpr char kLabels[] = "classifier.output_labels";
+  SKEIN_ASSIGN_OR_RETURN(const GgufTensor classes, file.Find(kGgufClasses));
   SKEIN_ASSIGN_OR_RETURN(const auto labels, keys.Strings(kLabels));
   if (labels && std::ssize(*labels) != classes.num_rows()) {
     return keys.Error(kLabels, "has " + std::to_string(labels->size()) + " texts; the model has " +
@@ -120,14 +131,8 @@ Status ReadClassifier(const GgufModel& file, const GgufKeys& keys, const char* a
     names[number] = labels ? std::string((*labels)[static_cast<size_t>(i)]) : "LABEL_" + number;
   }
   (*config)["id2label"] = std::move(names);
-  // ModernBERT's. llama.cpp averages the states for every classifier; a file does not state it.
-  (*config)["classifier_pooling"] = "mean";
-  (*config)["classifier_activation"] = "gelu";
-  (*config)["classifier_bias"] = file.Has("cls.bias");
   return Status::Ok();
 }
-
-}  // namespace
 
 Result<Json> GgufEncoderConfigJson(const GgufModel& file, const GgufArchitecture& architecture) {
   const GgufKeys keys(file.metadata(), architecture.name);
@@ -152,7 +157,7 @@ Result<Json> GgufEncoderConfigJson(const GgufModel& file, const GgufArchitecture
     SKEIN_RETURN_IF_ERROR(is_nomic ? ReadNomic(file, keys, &config) : ReadBert(file, &config));
   }
   SKEIN_ASSIGN_OR_RETURN(config["torch_dtype"], WeightType(file));
-  if (!file.Has(kClasses)) return config;
+  if (!file.Has(kGgufClasses)) return config;
   if (is_nomic) return Refused(file, "is a NomicBERT with classes; supported is its encoder");
   if (!is_modern && !file.Has(kSegments)) {
     return Refused(file, std::string("is a classifier without the tensor '") + kSegments +

@@ -9,6 +9,7 @@
 
 #include "apps/host/decision_model_traits.h"
 #include "apps/read_json.h"
+#include "io/safetensors.h"
 #include "model/config/encoders/sparse_config.h"
 
 namespace skein {
@@ -143,10 +144,29 @@ Status ReadPrompts(const std::string& path, const Json& json, ModelTraits* trait
   return Status::Ok();
 }
 
+// Reads the weights of a query's tokens. The table may end before the vocabulary of the model does.
+Result<std::vector<float>> ReadQueryWeights(const std::string& path, int32_t vocab_size) {
+  SKEIN_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  SKEIN_ASSIGN_OR_RETURN(const TensorView view, file.Find("weight"));
+  if (view.shape.size() != 1 || view.row_elements() > vocab_size) {
+    return InvalidFile(path, "'weight' has shape " + ShapeString(view.shape) +
+                                 "; must have an element for each of the " +
+                                 std::to_string(vocab_size) + " tokens");
+  }
+  std::vector<float> weights(vocab_size, 0.0f);
+  view.ReadRows(0, 1, weights.data());
+  return weights;
+}
+
 // Sets the traits of a SPLADE model.
 Status UseSparse(ModelConfig config, ModelTraits* traits) {
   SKEIN_RETURN_IF_ERROR(AdaptHead(Pooling::kSplade, &config));
   traits->sparse.emplace().documents_only = config.encoder.sparse.documents_only;
+  const std::string table = config.encoder.sparse.query_dir + "/model.safetensors";
+  if (!config.encoder.sparse.query_dir.empty() && std::filesystem::exists(table)) {
+    SKEIN_ASSIGN_OR_RETURN(traits->sparse->query_weights,
+                           ReadQueryWeights(table, config.vocab_size));
+  }
   traits->embedding_size = config.vocab_size;
   traits->normalizes = false;
   return Status::Ok();
@@ -215,6 +235,9 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
     traits.encodes_pairs = config.is_encoder();
     SKEIN_RETURN_IF_ERROR(ReadLabels(config_path, config_json, config, &traits));
     traits.multi_label = config_json.value("problem_type", Json()) == "multi_label_classification";
+    // GGUF files of the reranker, whatever their name is.
+    const std::vector<std::string> answers = {"yes", "no"};
+    traits.qwen3_reranker |= qwen3 && traits.class_labels == answers;
     return use;
   }
   SKEIN_ASSIGN_OR_RETURN(use.colbert, LoadColbertConfig(model_dir));

@@ -104,7 +104,9 @@ struct RelativeAttention {
 struct SparseFields {
   bool sums = false;            // the sum over the tokens in place of the maximum
   bool log_twice = false;       // log(1 + log(1 + relu(logit)))
-  bool documents_only = false;  // queries get their weights from a table, which is not read here
+  bool documents_only = false;  // the model computes no vectors of queries
+  // With documents_only: the directory with the weights of a query's tokens; empty: not known.
+  std::string query_dir = {};
 };
 
 // The fields of encoders. Their norms are LayerNorms. Every token attends to every other, unless

@@ -101,6 +101,28 @@ TEST_F(TeiTest, EmbedSparseLeavesZerosOut) {
   EXPECT_EQ(scores["data"][2]["score"], 0);
 }
 
+TEST_F(TeiTest, QueriesOfADocumentModelHaveTheWeightsOfTheirTokens) {
+  SparseTraits& sparse = traits_.sparse.emplace();
+  sparse.documents_only = true;
+  sparse.query_weights.assign(128, 0.0f);
+  sparse.query_weights['1'] = 2;
+  sparse.query_weights['2'] = 0.5;
+  traits_.embedding_size = 128;
+  traits_.classifies = traits_.normalizes = false;
+  engine_.set_reader([](const Request& request) {
+    ReadValues read;
+    for (const TokenId id : request.prompt) {
+      read.values.push_back(static_cast<float>(read.values.size() + 1));
+      read.ids.push_back(id);
+    }
+    return read;
+  });
+  Start();
+  const Json scores = *ParseJson(Ask("/v1/score", R"({"text_1": "2113", "text_2": ["012", "3"]})"));
+  EXPECT_EQ(scores["data"][0]["score"], 2 * 2 + 0.5 * 3);
+  EXPECT_EQ(scores["data"][1]["score"], 0);
+}
+
 TEST_F(TeiTest, SparseVectorsNeedASpladeModel) {
   Start();
   const Answer dense = Post("/embed_sparse", R"({"inputs": "1"})");
@@ -121,7 +143,7 @@ TEST_F(TeiTest, SparseVectorsNeedASpladeModel) {
   const Answer ranks = Post("/rerank", R"({"query": "1", "documents": ["2"]})");
   EXPECT_EQ(ranks.status, 400);
   EXPECT_TRUE(ranks.json()["error"]["message"].get<std::string>().starts_with(
-      "the model fake encodes documents alone"));
+      "the model fake encodes documents alone, and its files have no weights"));
 }
 
 TEST_F(TeiTest, Predict) {

@@ -348,11 +348,14 @@ Result<PairReads> ClassifierReads(const ModelEntry& model, const PairTask& task)
     }
     if (result.requests.size() > 1) SetSharedHead(0, &result.requests);
   }
-  result.scores = [raw = task.raw_scores](const ReadResults& results) {
+  // The second of two classes is the relevant one, unless the first one is called so.
+  const bool first = num_classes == 2 && model.traits.class_labels[0] == "yes";
+  result.scores = [raw = task.raw_scores, first](const ReadResults& results) {
     std::vector<double> scores;
     for (const ReadValues& read : results.reads) {
       if (read.values.size() == 2) {
-        scores.push_back(SecondOfTwo(read.values, raw));
+        const double value = SecondOfTwo(read.values, raw);
+        scores.push_back(!first ? value : raw ? -value : 1 - value);
       } else {
         const double value = static_cast<double>(read.values[0]);
         scores.push_back(raw ? value : Sigmoid(value));
@@ -374,10 +377,12 @@ std::string PromptNamed(const ModelTraits& traits, const std::vector<std::string
 }
 
 Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) {
-  if (model.traits.sparse && model.traits.sparse->documents_only) {
+  const SparseTraits* const sparse = model.traits.sparse ? &*model.traits.sparse : nullptr;
+  const bool documents_only = sparse != nullptr && sparse->documents_only;
+  if (documents_only && sparse->query_weights.empty()) {
     return Status(StatusCode::kUnsupported,
-                  fmt::format("the model {} encodes documents alone: the weights of queries are in "
-                              "a table of its files, which is not read",
+                  fmt::format("the model {} encodes documents alone, and its files have no weights "
+                              "of a query's tokens (SparseStaticEmbedding)",
                               model.name()),
                   "model");
   }
@@ -405,20 +410,31 @@ Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) 
     result.requests.push_back(std::move(request));
     return Status::Ok();
   };
+  std::vector<ReadValues> weighted;  // queries that are not computed
   for (size_t i = 0; i < task.queries.size(); ++i) {
-    SKEIN_RETURN_IF_ERROR(add(of_query + task.queries[i], QueryFieldOf(task, i)));
+    const std::string field = QueryFieldOf(task, i);
+    if (!documents_only) {
+      SKEIN_RETURN_IF_ERROR(add(of_query + task.queries[i], field));
+      continue;
+    }
+    SKEIN_ASSIGN_OR_RETURN(auto ids, Encode(model, of_query + task.queries[i], false, field));
+    ids.resize(std::min(ids.size(), MaxPairTokens(model)));
+    weighted.push_back(WeightsOfTokens(sparse->query_weights, std::move(ids)));
   }
+  const size_t first_document = result.requests.size();
   for (size_t i = 0; i < task.documents.size(); ++i) {
     SKEIN_RETURN_IF_ERROR(add(of_document + task.documents[i], FieldOf(task, i)));
   }
-  result.scores = [num_queries = task.queries.size(),
-                   sparse = model.traits.sparse.has_value()](const ReadResults& results) {
+  result.scores = [first_document, num_queries = task.queries.size(),
+                   weighted = std::move(weighted),
+                   is_sparse = sparse != nullptr](const ReadResults& results) {
     const std::vector<ReadValues>& reads = results.reads;
     std::vector<double> scores;
-    for (size_t i = num_queries; i < reads.size(); ++i) {
-      const ReadValues& query = reads[num_queries == 1 ? 0 : i - num_queries];
-      scores.push_back(sparse ? SparseProduct(query, reads[i])
-                              : Cosine(query.values, reads[i].values));
+    for (size_t i = first_document; i < reads.size(); ++i) {
+      const size_t at = num_queries == 1 ? 0 : i - first_document;
+      const ReadValues& query = weighted.empty() ? reads[at] : weighted[at];
+      scores.push_back(is_sparse ? SparseProduct(query, reads[i])
+                                 : Cosine(query.values, reads[i].values));
     }
     return scores;
   };

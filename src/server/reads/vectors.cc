@@ -45,6 +45,16 @@ std::vector<float> DenseVector(const ReadValues& sparse, int32_t size) {
   return vector;
 }
 
+ReadValues WeightsOfTokens(std::span<const float> weights, std::vector<TokenId> tokens) {
+  std::ranges::sort(tokens);
+  tokens.erase(std::ranges::unique(tokens).begin(), tokens.end());
+  std::erase_if(tokens, [&](TokenId id) { return weights[id] == 0; });
+  ReadValues sparse;
+  for (const TokenId id : tokens) sparse.values.push_back(weights[id]);
+  sparse.ids = std::move(tokens);
+  return sparse;
+}
+
 double SparseProduct(const ReadValues& a, const ReadValues& b) {
   double sum = 0;
   for (size_t i = 0, j = 0; i < a.ids.size() && j < b.ids.size();) {

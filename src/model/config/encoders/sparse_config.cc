@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-constexpr char kPoolingKind[] = "SpladePooling";
+constexpr char kPoolingKind[] = "SpladePooling", kTableKind[] = "SparseStaticEmbedding";
 
 // The last part of a module's type, which is the name of its class in all versions of the library.
 std::string_view KindOf(std::string_view type) { return type.substr(type.rfind('.') + 1); }
@@ -35,7 +35,8 @@ Result<SparseFields> ReadPooling(const std::string& path) {
   return sparse;
 }
 
-// Reads the modules of documents from router_config.json: {"types": {name: type}, "structure":
+// Reads the modules of documents, and the place of the queries' weights, from router_config.json:
+// {"types": {name: type}, "structure":
 // {"query": [name], "document": [name]}}. The folder of a module has its name.
 Result<std::optional<SparseFields>> ReadRouter(const std::string& dir) {
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(dir + "/router_config.json"));
@@ -44,21 +45,25 @@ Result<std::optional<SparseFields>> ReadRouter(const std::string& dir) {
   if (!types || !structure) return std::optional<SparseFields>();
   SKEIN_ASSIGN_OR_RETURN(const auto documents, structure->Strings("document"));
   SKEIN_ASSIGN_OR_RETURN(const auto queries, structure->Strings("query"));
-  const auto pooling_of = [&](const std::vector<std::string>& names) -> Result<std::string> {
+  const auto first_of = [&](const std::vector<std::string>& names,
+                            const char* kind) -> Result<std::string> {
     for (const std::string& name : names) {
       SKEIN_ASSIGN_OR_RETURN(const auto type, types->String(name));
-      if (type && KindOf(*type) == kPoolingKind) return name;
+      if (type && KindOf(*type) == kind) return name;
     }
     return std::string();
   };
   if (!documents) return std::optional<SparseFields>();
-  SKEIN_ASSIGN_OR_RETURN(const std::string of_documents, pooling_of(*documents));
+  SKEIN_ASSIGN_OR_RETURN(const std::string of_documents, first_of(*documents, kPoolingKind));
   if (of_documents.empty()) return std::optional<SparseFields>();
   SKEIN_ASSIGN_OR_RETURN(SparseFields sparse,
                          ReadPooling(dir + "/" + of_documents + "/config.json"));
-  SKEIN_ASSIGN_OR_RETURN(const std::string of_queries,
-                         pooling_of(queries.value_or(std::vector<std::string>())));
+  const std::vector<std::string> names = queries.value_or(std::vector<std::string>());
+  SKEIN_ASSIGN_OR_RETURN(const std::string of_queries, first_of(names, kPoolingKind));
   sparse.documents_only = of_queries.empty();
+  if (!sparse.documents_only) return std::optional<SparseFields>(sparse);
+  SKEIN_ASSIGN_OR_RETURN(const std::string table, first_of(names, kTableKind));
+  if (!table.empty()) sparse.query_dir = dir + "/" + table;
   return std::optional<SparseFields>(sparse);
 }
 

@@ -77,9 +77,11 @@ TEST_F(SparseConfigTest, RoutersOfDocuments) {
       "document": ["", "document_1_SpladePooling"]}})");
   EXPECT_TRUE(Load().value()->log_twice);
   EXPECT_TRUE(Load().value()->documents_only);
+  EXPECT_EQ(fs::path(Load().value()->query_dir).lexically_normal(), dir_ / "q");
   Write("router_config.json", "{" + types + R"(, "structure": {
       "query": ["", "document_1_SpladePooling"], "document": ["", "document_1_SpladePooling"]}})");
   EXPECT_FALSE(Load().value()->documents_only);
+  EXPECT_EQ(Load().value()->query_dir, "");
   Write("router_config.json", "{" + types + R"(, "structure": {"query": ["q"]}})");
   EXPECT_FALSE(Load().value());
 }
