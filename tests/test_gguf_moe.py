@@ -123,3 +123,9 @@ def test_what_a_config_cannot_say_is_refused_by_name(folder, tmp_path):
         return done.stderr
 
     assert "expert_shared_count" in refusal(write_moe(folder, tmp_path / "shared.gguf", expert_shared_count=1))
+
+
+def test_more_layers_than_a_config_has_are_refused(folder, tmp_path):
+    file = write_moe(folder, tmp_path / "further.gguf", nextn_predict_layers=1)
+    done = subprocess.run([SKEIN_BIN, "model", "info", file], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "nextn_predict_layers" in done.stderr

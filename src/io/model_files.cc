@@ -19,7 +19,7 @@ namespace {
 constexpr char kSingleFile[] = "model.safetensors";
 constexpr char kIndexFile[] = "model.safetensors.index.json";
 constexpr char kGgufFile[] = "model.gguf";
-constexpr int64_t kMaxParts = 4096;  // of a GGUF tensor: as many as experts
+constexpr int64_t kMaxExperts = 4096;
 
 // The name of a shard must be a plain file name: an index must not lead out of the model's
 // directory.
@@ -163,6 +163,11 @@ struct GgufLayout {
     layout.decision_type = type.value_or("");
     SKEIN_ASSIGN_OR_RETURN(const auto experts, metadata.Int(at + "expert_count"));
     layout.num_experts = experts.value_or(0);
+    if (layout.num_experts < 0 || layout.num_experts > kMaxExperts) {
+      return metadata.Error(at + "expert_count", "is " + std::to_string(layout.num_experts) +
+                                                     "; 0 to " + std::to_string(kMaxExperts) +
+                                                     " are allowed");
+    }
     SKEIN_ASSIGN_OR_RETURN(const auto layers, metadata.Int(at + "block_count"));
     SKEIN_ASSIGN_OR_RETURN(const auto further, metadata.Int(at + "nextn_predict_layers"));
     if (layers && further.value_or(0) > 0) layout.num_layers = *layers - *further;
@@ -215,8 +220,8 @@ Status ModelFiles::AddGgufTensor(const GgufLayout& layout, const GgufTensor& ten
       tensor.row_elements() / tensor.type->block_elements * tensor.type->block_bytes;
   const auto bytes = static_cast<uint64_t>(tensor.num_rows() * row_bytes);
   entry.info.end = bytes;
-  const std::vector<std::string> parts = PartsOfGgufTensor(
-      name, layout.architecture, layout.decision_type, std::min(layout.num_experts, kMaxParts));
+  const std::vector<std::string> parts =
+      PartsOfGgufTensor(name, layout.architecture, layout.decision_type, layout.num_experts);
   if (parts.empty()) {
     tensors_.emplace(weight.empty() ? name : weight, std::move(entry));
     return Status::Ok();
@@ -225,10 +230,11 @@ Status ModelFiles::AddGgufTensor(const GgufLayout& layout, const GgufTensor& ten
   const auto count = static_cast<int64_t>(parts.size());
   int64_t& size = entry.info.shape.front();
   if (size % count != 0 || (tensor.shape.size() == 1 && tensor.type->block_elements != 1)) {
-    return metadata.Error("general.architecture", "asks for " + std::to_string(count) +
-                                                      " parts of " + name + ", which has shape " +
-                                                      ShapeString(tensor.shape) + " of " +
-                                                      tensor.type->name);
+    const bool experts = layout.decision_type.empty();
+    return metadata.Error(layout.architecture + (experts ? ".expert_count" : ".decision.type"),
+                          "asks for " + std::to_string(count) + " parts of " + name +
+                              ", which has shape " + ShapeString(tensor.shape) + " of " +
+                              tensor.type->name);
   }
   size /= count;
   if (tensor.shape.size() == 3 && size == 1) entry.info.shape.erase(entry.info.shape.begin());
@@ -297,7 +303,8 @@ Result<TensorView> ModelFiles::Find(std::string_view name) const {
   if (it == tensors_.end() && gguf_) {
     SKEIN_ASSIGN_OR_RETURN(const auto architecture,
                            gguf_->metadata().String("general.architecture"));
-    return gguf_->Find(GgufTensorName(name, architecture.value_or(""))).status();
+    const std::string tensor = GgufTensorName(name, architecture.value_or(""));
+    if (!gguf_->Has(tensor)) return gguf_->Find(tensor).status();
   }
   if (it == tensors_.end()) {
     return Status(StatusCode::kNotFound,

@@ -50,7 +50,8 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
       ->check(CLI::IsMember({"hermes", "smollm", "llama3_json", "mistral", "json"}));
   AddChoice(app, "--rerank-template", &o->rerank_template,
             "The text that a rerank puts query and document into: auto (Qwen3-Reranker's "
-            "template for models named so), qwen3 (that template for this model) or none");
+            "template for models with its name or its classes), qwen3 (that template for this "
+            "model) or none");
   app->add_option("--decision-lora", o->decision_adapter,
                   "A LoRA adapter, as DIR or NAME=DIR, that answers the decisions asked of the "
                   "model; text is still the model's. Default: the adapter that comes along with a "

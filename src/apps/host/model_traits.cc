@@ -150,8 +150,8 @@ Result<std::vector<float>> ReadQueryWeights(const std::string& path, int32_t voc
   SKEIN_ASSIGN_OR_RETURN(const TensorView view, file.Find("weight"));
   if (view.shape.size() != 1 || view.row_elements() > vocab_size) {
     return InvalidFile(path, "'weight' has shape " + ShapeString(view.shape) +
-                                 "; must have an element for each of the " +
-                                 std::to_string(vocab_size) + " tokens");
+                                 "; must be a vector of at most " + std::to_string(vocab_size) +
+                                 " elements");
   }
   std::vector<float> weights(vocab_size, 0.0f);
   view.ReadRows(0, 1, weights.data());
@@ -235,7 +235,7 @@ Result<ModelUse> LoadModelTraits(const std::string& model_dir, const std::string
     traits.encodes_pairs = config.is_encoder();
     SKEIN_RETURN_IF_ERROR(ReadLabels(config_path, config_json, config, &traits));
     traits.multi_label = config_json.value("problem_type", Json()) == "multi_label_classification";
-    // GGUF files of the reranker, whatever their name is.
+    // Qwen3's reranker has these two classes as a GGUF file, whose name says nothing.
     const std::vector<std::string> answers = {"yes", "no"};
     traits.qwen3_reranker |= qwen3 && traits.class_labels == answers;
     return use;

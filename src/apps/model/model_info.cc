@@ -155,6 +155,14 @@ void AddDecisionModel(const ModelConfig& config, const DecisionModelTraits& trai
   line("  temperatures", temperatures);
 }
 
+bool IsRouter(const ModelTensor& tensor) { return tensor.name.ends_with(".mlp.gate.weight"); }
+
+// Whether the tensor belongs to a layer of an encoder, and not to a head.
+bool IsOfEncoderLayer(const ModelTensor& tensor) {
+  return !tensor.name.starts_with("head.") && (tensor.name.find(".layer.") != std::string::npos ||
+                                               tensor.name.find(".layers.") != std::string::npos);
+}
+
 // The bytes of the weights. Matrices that can be int8 take 1 byte per element and a scale per row;
 // other weights have the compute type.
 int64_t Int8WeightBytes(const ModelConfig& config, DType compute) {
@@ -167,7 +175,10 @@ int64_t Int8WeightBytes(const ModelConfig& config, DType compute) {
     const bool head = config.head != Head::kLanguageModel && tensor.name.starts_with("score");
     const bool embedding_alone =
         tensor.role == TensorRole::kEmbedding && !config.has_output_matrix();
-    const bool int8 = tensor.shape.size() == 2 && !read_only && !head && !embedding_alone;
+    const bool plain = config.is_encoder()
+                           ? !IsOfEncoderLayer(tensor)
+                           : read_only || head || embedding_alone || IsRouter(tensor);
+    const bool int8 = tensor.shape.size() == 2 && !plain;
     bytes += int8 ? size + tensor.shape[0] * 4 : size * static_cast<int64_t>(SizeOf(compute));
   }
   return bytes;
@@ -225,9 +236,7 @@ Result<ModelInfo> DescribeModel(const std::string& dir) {
   info.kv_bytes_per_token = info.config.KvBytesPerToken(info.compute_dtype);
   info.memory_bytes = MemoryBytes(
       info, info.config.NumParameters() * static_cast<int64_t>(SizeOf(info.compute_dtype)));
-  if (!info.config.is_encoder()) {
-    info.int8_memory_bytes = MemoryBytes(info, Int8WeightBytes(info.config, info.compute_dtype));
-  }
+  info.int8_memory_bytes = MemoryBytes(info, Int8WeightBytes(info.config, info.compute_dtype));
   const std::string tokenizer_dir = TokenizerDirOf(dir);
   info.has_tokenizer = std::filesystem::exists(tokenizer_dir + "/tokenizer.json");
   info.has_chat_template = HasChatTemplate(tokenizer_dir);

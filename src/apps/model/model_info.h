@@ -21,7 +21,7 @@ struct ModelInfo {
   DType compute_dtype = DType::kBf16;  // of weights and KV cache under --dtype auto
   int64_t kv_bytes_per_token = 0;
   int64_t memory_bytes = 0;       // weights in compute_dtype, and KV cache for one full context
-  int64_t int8_memory_bytes = 0;  // memory_bytes under --quantization int8; 0 for an encoder
+  int64_t int8_memory_bytes = 0;  // memory_bytes under --quantization int8
   bool has_tokenizer = false;
   bool has_chat_template = false;
   std::vector<std::string> problems;  // weights that are missing or of another shape

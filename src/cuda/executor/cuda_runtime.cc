@@ -1,5 +1,7 @@
 #include "cuda/executor/cuda_runtime.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -70,10 +72,19 @@ class CudaRuntime final : public Runtime {
 Status CudaRuntime::LoadModel(const CudaRuntimeOptions& options, const ModelConfig& config) {
   const DType dtype = ChooseComputeType(options.dtype, config.file_dtype);
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, OpenModelFiles(options.model_dir));
-  // The device does not compute packed experts, so a file's blocks are widened.
-  const bool widens = config.num_experts > 0 && options.quantization == Quantization::kAuto;
-  const WeightTypes types =
-      ChooseWeightTypes(widens ? Quantization::kNone : options.quantization, dtype, config, files);
+  WeightTypes types = ChooseWeightTypes(options.quantization, dtype, config, files);
+  if (config.num_experts > 0 && TakesInt8Rows(types.matrices)) {
+    return Status(StatusCode::kUnsupported,
+                  "the device cuda computes no packed experts yet; the device cpu does",
+                  "quantization");
+  }
+  if (config.num_experts > 0 && types.keep_blocks) {
+    spdlog::warn(
+        "the quantized matrices are widened to {}: the device cuda computes no packed "
+        "experts yet",
+        NameOf(dtype));
+    types.keep_blocks = false;
+  }
   SKEIN_ASSIGN_OR_RETURN(weights_, LoadWeights(files, config, types, team_, options.progress));
   SKEIN_RETURN_IF_ERROR(CheckDeviceComputes(weights_));
   SKEIN_ASSIGN_OR_RETURN(on_device_, DeviceWeights::Upload(weights_, device_.get()));

@@ -28,7 +28,8 @@ class SaturateBatching final : public BatchingPolicy {
   int64_t MaxTokens(const StepSoFar& step) override {
     return SaturationTokens(cost_->fit()) - step.num_tokens;
   }
-  // One at a time, the second of two requests would find the prefix of the first in the cache.
+  // If the requests ran one at a time, the second one would find the first one's prefix in the
+  // cache.
   bool WaitsForPrefixes() const override { return true; }
   bool NeedsCosts() const override { return true; }
 

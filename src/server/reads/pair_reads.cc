@@ -116,11 +116,10 @@ Result<std::vector<Request>> WordedReads(
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// The probability of the second of two classes from their logits; with `raw`, the second logit
-// minus the first.
-double SecondOfTwo(const std::vector<float>& logits, bool raw) {
-  if (raw) return static_cast<double>(logits[1]) - static_cast<double>(logits[0]);
-  return AnswerOf(logits, 1.0).probabilities[1];
+// The probability of one of two classes from their logits; with `raw`, its logit minus the other's.
+double OneOfTwo(const std::vector<float>& logits, size_t one, bool raw) {
+  if (raw) return static_cast<double>(logits[one]) - static_cast<double>(logits[1 - one]);
+  return AnswerOf(logits, 1.0).probabilities[one];
 }
 
 PairPrompt RerankerPrompt(const ModelEntry& model, const PairTask& task, const std::string& query) {
@@ -142,7 +141,7 @@ Result<PairReads> RerankerReads(const ModelEntry& model, const PairTask& task) {
                   [&](const std::string& query) { return RerankerPrompt(model, task, query); }));
   result.scores = [raw = task.raw_scores](const ReadResults& results) {
     std::vector<double> scores;
-    for (const ReadValues& read : results.reads) scores.push_back(SecondOfTwo(read.values, raw));
+    for (const ReadValues& read : results.reads) scores.push_back(OneOfTwo(read.values, 1, raw));
     return scores;
   };
   return result;
@@ -348,14 +347,15 @@ Result<PairReads> ClassifierReads(const ModelEntry& model, const PairTask& task)
     }
     if (result.requests.size() > 1) SetSharedHead(0, &result.requests);
   }
-  // The second of two classes is the relevant one, unless the first one is called so.
-  const bool first = num_classes == 2 && model.traits.class_labels[0] == "yes";
-  result.scores = [raw = task.raw_scores, first](const ReadResults& results) {
+  // Of two classes the second is the relevant one. GGUF files of Qwen3's reranker have "yes" first.
+  const size_t relevant =
+      model.traits.qwen3_reranker && num_classes == 2 && model.traits.class_labels[0] == "yes" ? 0
+                                                                                               : 1;
+  result.scores = [raw = task.raw_scores, relevant](const ReadResults& results) {
     std::vector<double> scores;
     for (const ReadValues& read : results.reads) {
       if (read.values.size() == 2) {
-        const double value = SecondOfTwo(read.values, raw);
-        scores.push_back(!first ? value : raw ? -value : 1 - value);
+        scores.push_back(OneOfTwo(read.values, relevant, raw));
       } else {
         const double value = static_cast<double>(read.values[0]);
         scores.push_back(raw ? value : Sigmoid(value));
@@ -418,7 +418,11 @@ Result<PairReads> EmbeddingReads(const ModelEntry& model, const PairTask& task) 
       continue;
     }
     SKEIN_ASSIGN_OR_RETURN(auto ids, Encode(model, of_query + task.queries[i], false, field));
-    ids.resize(std::min(ids.size(), MaxPairTokens(model)));
+    if (task.max_prompt_tokens) {
+      ids.resize(std::min<size_t>(ids.size(), *task.max_prompt_tokens));
+    } else {
+      SKEIN_RETURN_IF_ERROR(CheckPromptLength(MaxPairTokens(model), ids.size(), field, field));
+    }
     weighted.push_back(WeightsOfTokens(sparse->query_weights, std::move(ids)));
   }
   const size_t first_document = result.requests.size();

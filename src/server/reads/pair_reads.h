@@ -17,7 +17,7 @@ namespace skein {
 //
 //   classification head     the pair in the tokenizer's pair template: sigmoid of a single
 //                           output, or the probability of the second of two classes
-//   Qwen3-Reranker          its own template: P(yes) of {no, yes}
+//   Qwen3-Reranker          its own template: P(yes) of {no, yes}, or of its classes "yes" and "no"
 //   embedding model         the cosine of two embeddings; the product of sparse ones
 //   ColBERT model           the late interaction of their tokens' vectors
 //   other causal models     by the model's profile or the request: P(yes) of the relevance

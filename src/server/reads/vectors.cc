@@ -48,7 +48,7 @@ std::vector<float> DenseVector(const ReadValues& sparse, int32_t size) {
 ReadValues WeightsOfTokens(std::span<const float> weights, std::vector<TokenId> tokens) {
   std::ranges::sort(tokens);
   tokens.erase(std::ranges::unique(tokens).begin(), tokens.end());
-  std::erase_if(tokens, [&](TokenId id) { return weights[id] == 0; });
+  std::erase_if(tokens, [&](TokenId id) { return id >= std::ssize(weights) || weights[id] == 0; });
   ReadValues sparse;
   for (const TokenId id : tokens) sparse.values.push_back(weights[id]);
   sparse.ids = std::move(tokens);

@@ -19,8 +19,8 @@ double Cosine(std::span<const float> a, std::span<const float> b);
 // The vector [size] with the elements of a sparse embedding.
 std::vector<float> DenseVector(const ReadValues& sparse, int32_t size);
 
-// The sparse embedding with the weight of each token that occurs. REQUIRES: `weights` has one for
-// each token.
+// The sparse embedding with the weight of each token that occurs. Tokens beyond the table have
+// none.
 ReadValues WeightsOfTokens(std::span<const float> weights, std::vector<TokenId> tokens);
 
 // The sum of the products of two sparse embeddings' elements, in binary64 and in the order of ids.

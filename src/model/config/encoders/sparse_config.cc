@@ -35,7 +35,8 @@ Result<SparseFields> ReadPooling(const std::string& path) {
   return sparse;
 }
 
-// Reads the modules of documents, and the place of the queries' weights, from router_config.json:
+// Reads the modules of documents, and the directory of the queries' weights, from
+// router_config.json:
 // {"types": {name: type}, "structure":
 // {"query": [name], "document": [name]}}. The folder of a module has its name.
 Result<std::optional<SparseFields>> ReadRouter(const std::string& dir) {
