@@ -104,7 +104,7 @@ TEST_F(TeiTest, EmbedSparseLeavesZerosOut) {
 TEST_F(TeiTest, QueriesOfADocumentModelHaveTheWeightsOfTheirTokens) {
   SparseTraits& sparse = traits_.sparse.emplace();
   sparse.documents_only = true;
-  sparse.query_weights.assign(128, 0.0f);
+  sparse.query_weights.assign('3', 0.0f);  // a '3' is beyond the table
   sparse.query_weights['1'] = 2;
   sparse.query_weights['2'] = 0.5;
   traits_.embedding_size = 128;

@@ -347,7 +347,7 @@ Result<PairReads> ClassifierReads(const ModelEntry& model, const PairTask& task)
     }
     if (result.requests.size() > 1) SetSharedHead(0, &result.requests);
   }
-  // Of two classes the second is the relevant one. GGUF files of Qwen3's reranker have "yes" first.
+  // The second of two classes is the relevant one. GGUF files of Qwen3's reranker have "yes" first.
   const size_t relevant =
       model.traits.qwen3_reranker && num_classes == 2 && model.traits.class_labels[0] == "yes" ? 0
                                                                                                : 1;
