@@ -57,6 +57,17 @@ def in_file(name, values, config):
     return f"{at}{PARTS[part]}.weight", values
 
 
+def add_sizes(writer, config, further_layers=0):
+    """The sizes that every decoder has."""
+    writer.add_block_count(config["num_hidden_layers"] + further_layers)
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+
+
 def add_vocabulary(writer, folder, size):
     """The directory's tokenizer, or names that no text has."""
     path = folder / "tokenizer.json"
@@ -105,15 +116,9 @@ def write_qwen35(folder, path, kind=gguf.GGMLQuantizationType.F32, change=lambda
     config = json.loads((folder / "config.json").read_text())
     rope = config["rope_parameters"]
     writer = gguf.GGUFWriter(path, "qwen35")
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(config["hidden_size"])
-    writer.add_block_count(config["num_hidden_layers"] + further_layers)
-    writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(config["num_attention_heads"])
-    writer.add_head_count_kv(config["num_key_value_heads"])
+    add_sizes(writer, config, further_layers)
     writer.add_key_length(config["head_dim"])
     writer.add_value_length(config["head_dim"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_rope_freq_base(rope["rope_theta"])
     rotated = int(config["head_dim"] * rope["partial_rotary_factor"])
     writer.add_rope_dimension_count(rotated)

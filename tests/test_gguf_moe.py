@@ -8,7 +8,7 @@ import gguf
 import numpy
 import pytest
 
-from qwen35_gguf import add_vocabulary
+from qwen35_gguf import add_sizes, add_vocabulary
 from safetensors_file import read_safetensors, widened
 from skein_server import ROOT, SKEIN_BIN
 from test_gguf import finish
@@ -34,42 +34,46 @@ def folder(tmp_path):
     return made
 
 
-def in_file(tensors, config):
+def place(name):
+    """The file's tensor with this weight, and the number of the expert whose part of it the weight is, if there are parts."""
+    part = name.removesuffix(".weight")
+    if part in WHOLE:
+        return WHOLE[part] + ".weight", None
+    _, _, layer, part = part.split(".", 3)
+    if not part.startswith("mlp.experts."):
+        return f"blk.{layer}.{PARTS[part]}.weight", None
+    _, _, expert, part = part.split(".")
+    return f"blk.{layer}.{EXPERT[part]}.weight", int(expert)
+
+
+def in_file(tensors):
     """Names and values in the file: a tensor has one matrix of every expert of a layer."""
+    experts = {}
     for name, values in tensors.items():
-        part = name.removesuffix(".weight")
-        if part in WHOLE:
-            yield WHOLE[part] + ".weight", values
-        elif ".mlp.experts." not in part:
-            _, _, layer, part = part.split(".", 3)
-            yield f"blk.{layer}.{PARTS[part]}.weight", values
-    for layer in range(config["num_hidden_layers"]):
-        for part, of_all in EXPERT.items():
-            matrices = [tensors[f"model.layers.{layer}.mlp.experts.{i}.{part}.weight"] for i in range(config["num_local_experts"])]
-            yield f"blk.{layer}.{of_all}.weight", numpy.stack(matrices)
+        tensor, expert = place(name)
+        if expert is None:
+            yield tensor, values
+        else:
+            experts.setdefault(tensor, {})[expert] = values
+    for tensor, matrices_of in experts.items():
+        yield tensor, numpy.stack([matrices_of[i] for i in range(len(matrices_of))])
 
 
 def write_moe(folder, path, kind=Type.F32, **changed):
     config = json.loads((folder / "config.json").read_text())
     tensors = {name: widened(values) for name, values in read_safetensors(folder / "model.safetensors").items()}
     writer = gguf.GGUFWriter(path, "qwen3moe")
-    writer.add_block_count(config["num_hidden_layers"])
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(config["hidden_size"])
-    writer.add_feed_forward_length(config["intermediate_size"])
+    add_sizes(writer, config)
     writer.add_expert_count(config["num_local_experts"])
     writer.add_expert_used_count(config["num_experts_per_tok"])
     writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
-    writer.add_head_count(config["num_attention_heads"])
-    writer.add_head_count_kv(config["num_key_value_heads"])
     writer.add_key_length(config["head_dim"])
     writer.add_value_length(config["head_dim"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
     for key, value in changed.items():
         writer.add_uint32(f"qwen3moe.{key}", value)
     add_vocabulary(writer, folder, config["vocab_size"])
-    for name, values in in_file(tensors, config):
+    for name, values in in_file(tensors):
         values = numpy.ascontiguousarray(values, dtype=numpy.float32)
         stays = values.ndim == 1 or "ffn_gate_inp" in name or kind == Type.F32
         if stays:
@@ -85,16 +89,8 @@ def matrices(file, tensors):
     found = {tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type) for tensor in gguf.GGUFReader(file).tensors}
     read = {}
     for name, values in tensors.items():
-        part = name.removesuffix(".weight")
-        if part in WHOLE:
-            one = found[WHOLE[part] + ".weight"]
-        elif ".mlp.experts." in part:
-            _, _, layer, _, _, expert, part = part.split(".")
-            one = found[f"blk.{layer}.{EXPERT[part]}.weight"][int(expert)]
-        else:
-            _, _, layer, part = part.split(".", 3)
-            one = found[f"blk.{layer}.{PARTS[part]}.weight"]
-        read[name] = one.reshape(values.shape)
+        tensor, expert = place(name)
+        read[name] = (found[tensor] if expert is None else found[tensor][expert]).reshape(values.shape)
     return read
 
 

@@ -9,6 +9,7 @@ import gguf
 import numpy
 import pytest
 
+from qwen35_gguf import add_sizes
 from safetensors_file import read_safetensors, write_safetensors
 from skein_server import SKEIN_BIN, SkeinServer
 from test_gguf import NAMES, finish
@@ -172,13 +173,7 @@ def as_gguf(path, plain, schemes):
     """The plain directory as a GGUF file whose matrices are these blocks, else f32."""
     config = json.loads((plain / "config.json").read_text())
     writer = gguf.GGUFWriter(path, "llama")
-    writer.add_block_count(config["num_hidden_layers"])
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(config["hidden_size"])
-    writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(config["num_attention_heads"])
-    writer.add_head_count_kv(config["num_key_value_heads"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    add_sizes(writer, config)
     writer.add_rope_freq_base(config.get("rope_theta") or config["rope_parameters"]["rope_theta"])
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")

@@ -1,4 +1,5 @@
 """Skein and llama.cpp as servers of one GGUF file, with the same calls: scripts/bench_gguf and scripts/check_gguf."""
+import functools
 import json
 import math
 import os
@@ -8,7 +9,7 @@ import statistics
 import subprocess
 import urllib.request
 
-from serving import Server
+from serving import Server, best_isa
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PORT = 8741
@@ -98,6 +99,14 @@ class Skein:
 
     def tokens(self, text):
         return post(self.url + "/tokenize", {"model": "m", "prompt": text, "add_special_tokens": False})["tokens"]
+
+
+def skein_engines():
+    """By name: Skein with the best instruction set, and with xllamacpp's, AVX2, where that is another. Each takes a file and slots."""
+    engines = {"skein": Skein}
+    if best_isa() != "avx2":
+        engines["skein avx2"] = functools.partial(Skein, isa="avx2")
+    return engines
 
 
 class Llama:

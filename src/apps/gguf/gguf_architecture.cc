@@ -33,13 +33,12 @@ constexpr GgufArchitecture kArchitectures[] = {
     {kGgufModernBert, "ModernBertModel", "modernbert", false, true},
 };
 
-// Refuses settings of a file that the config of a plain decoder cannot express.
-Status CheckPlain(const GgufKeys& keys, bool has_window, bool has_experts, bool guesses) {
+// Refuses settings of a file that the config of a plain decoder cannot express. `own` is the one
+// that the architecture has; empty: none.
+Status CheckPlain(const GgufKeys& keys, std::string_view own) {
   for (const char* name : {"expert_count", "expert_shared_count", "attention.sliding_window",
                            "nextn_predict_layers"}) {
-    if (guesses && name == std::string_view("nextn_predict_layers")) continue;
-    if (has_window && name == std::string_view("attention.sliding_window")) continue;
-    if (has_experts && name == std::string_view("expert_count")) continue;
+    if (name == own) continue;
     SKEIN_ASSIGN_OR_RETURN(const auto count, keys.Int(name));
     if (count.value_or(0) != 0) {
       return keys.Unsupported(name, "is " + std::to_string(*count) + "; only 0 is supported");
@@ -282,7 +281,10 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   const bool is_gemma = is_embedding || architecture->name == std::string_view(kGemma3);
   const bool is_qwen35 = architecture->name == std::string_view(kQwen35);
   const bool is_moe = architecture->name == std::string_view(kQwen3Moe);
-  SKEIN_RETURN_IF_ERROR(CheckPlain(keys, is_gemma, is_moe, is_qwen35));
+  SKEIN_RETURN_IF_ERROR(CheckPlain(keys, is_gemma    ? "attention.sliding_window"
+                                         : is_moe    ? "expert_count"
+                                         : is_qwen35 ? "nextn_predict_layers"
+                                                     : ""));
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor embedding, file.Find("token_embd.weight"));
 
   Json config;

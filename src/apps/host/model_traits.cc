@@ -153,7 +153,7 @@ Result<std::vector<float>> ReadQueryWeights(const std::string& path, int32_t voc
                                  "; must be a vector of at most " + std::to_string(vocab_size) +
                                  " elements");
   }
-  std::vector<float> weights(vocab_size, 0.0f);
+  std::vector<float> weights(view.row_elements());
   view.ReadRows(0, 1, weights.data());
   return weights;
 }
