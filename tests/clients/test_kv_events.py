@@ -1,6 +1,7 @@
 """The events of the prefix cache, as a gateway's ZeroMQ subscriber reads them."""
 import json
 import re
+import time
 import urllib.request
 
 import msgpack
@@ -26,6 +27,8 @@ class Events:
         self.socket.subscribe(TOPIC.encode())
         self.replays = replays
         self.next = 0
+        # Messages below this number came in a replay: they may come again.
+        self.replayed = 0
         self.blocks = {}
 
     def apply(self, payload):
@@ -49,11 +52,26 @@ class Events:
         count = 0
         while self.socket.poll(timeout_ms if count == 0 else 300):
             topic, sequence, payload = self.socket.recv_multipart()
-            assert topic == TOPIC.encode() and int.from_bytes(sequence, "big") == self.next
-            self.next += 1
-            self.apply(payload)
+            assert topic == TOPIC.encode()
+            sequence = int.from_bytes(sequence, "big")
+            if self.next == 0 and sequence > 0:
+                # The server sent the first messages before the subscription reached it.
+                self.ask_for_the_rest()
+            if sequence >= self.replayed:
+                self.follow(sequence, payload)
             count += 1
         return count
+
+    def follow(self, sequence, payload):
+        """Applies a message, which must be the next one."""
+        assert sequence == self.next
+        self.next += 1
+        self.apply(payload)
+
+    def ask_for_the_rest(self):
+        for sequence, payload in self.replay(self.next):
+            self.follow(sequence, payload)
+        self.replayed = self.next
 
     def replay(self, first):
         with self.context.socket(zmq.DEALER) as dealer:
@@ -70,10 +88,7 @@ class Events:
     def catch_up(self):
         """Reads what is published, then asks for what was published before the subscription reached the server."""
         self.receive()
-        for sequence, payload in self.replay(self.next):
-            assert sequence == self.next
-            self.next += 1
-            self.apply(payload)
+        self.ask_for_the_rest()
 
     def prompts(self):
         """The prefixes in the cache, as lists of tokens."""
@@ -122,6 +137,12 @@ def test_a_subscriber_knows_the_cache(stories, config):
         late.catch_up()
         assert late.blocks == known.blocks and late.next == known.next
         assert [sequence for sequence, _ in late.replay(late.next - 1)] == [late.next - 1]
+        # So has one whose first message is not the first that was sent.
+        later = Events(server.log)
+        time.sleep(0.5)
+        complete(server, [7 + i % 60 for i in range(150)])
+        assert known.receive() > 0 and later.receive() > 0
+        assert later.blocks == known.blocks and later.next == known.next
 
 
 def test_salted_prompts_are_not_told(stories, config):
