@@ -214,6 +214,7 @@ def with_tokenizer(name, folder, **config):
 @pytest.mark.parametrize("name, config", [
     ("llama-default", {}), ("llama-head-dim", {}), ("llama-yarn", {}), ("mistral", {}),
     ("qwen2-tied", {}), ("qwen2-yarn", {}), ("qwen3", {}), ("qwen3-tied", {}), ("qwen3-bf16", {}), ("gemma3", {"query_pre_attn_scalar": 16}),
+    ("qwen3-moe-plain", {"norm_topk_prob": True, "num_experts_per_tok": 2}),
     ("llama-llama3", {"rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                                        "original_max_position_embeddings": 8192}})])
 def test_families_keep_their_bits(tmp_path, name, config):
@@ -289,8 +290,8 @@ def larger(folder):
 
 REFUSED = {
     "windows": ("mistral-window", {}, None, "'sliding_window' is one that a GGUF file of the architecture llama cannot say"),
-    "experts": ("qwen3-moe", {}, None, "'architectures' is Qwen3MoeForCausalLM; GGUF is written of MistralForCausalLM, LlamaForCausalLM"),
-    "fused": ("phi3", {}, None, "'architectures' is Phi3ForCausalLM"),
+    "weights of experts": ("qwen3-moe-plain", {"norm_topk_prob": False}, None, "'norm_topk_prob' is one that"),
+    "fused": ("phi3", {}, None, "'architectures' is Phi3ForCausalLM; GGUF is written of MistralForCausalLM, LlamaForCausalLM"),
     "biases": ("llama-biases", {}, None, "'attention_bias' is one that"),
     "yarn's numbers": ("llama-yarn-explicit", {}, None, "'rope_scaling' is one that"),
     "another Llama's frequencies": ("llama-llama3", {}, None, "is not the table of Llama 3.1 or 3.2"),

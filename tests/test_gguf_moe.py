@@ -12,6 +12,7 @@ from qwen35_gguf import add_sizes, add_vocabulary
 from safetensors_file import read_safetensors, widened
 from skein_server import ROOT, SKEIN_BIN
 from test_gguf import finish
+from test_gguf_export import add_tokenizer, export, refusal
 from test_gguf_qwen35 import converted, distance, log_probabilities
 
 Type = gguf.GGMLQuantizationType
@@ -112,13 +113,40 @@ def test_weights_and_bits_are_those_of_the_directory(folder, tmp_path, kind):
         assert 0 < distance(exact, packed) < distance(exact, rows)
 
 
+@pytest.mark.parametrize("kind", [Type.F32, Type.Q8_0])
+def test_a_written_file_is_the_converters(folder, tmp_path, kind):
+    add_tokenizer(folder)
+    dtype = kind.name.lower()
+    written = export(folder, tmp_path / "written.gguf", "--dtype", dtype, "--embedding-dtype", dtype)
+    found = {tensor.name: tensor for tensor in gguf.GGUFReader(written).tensors}
+    expected = {tensor.name: tensor for tensor in gguf.GGUFReader(write_moe(folder, tmp_path / "m.gguf", kind)).tensors}
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert (found[name].tensor_type, list(found[name].shape)) == (tensor.tensor_type, list(tensor.shape)), name
+        if tensor.tensor_type == Type.F32:
+            assert numpy.array_equal(found[name].data, tensor.data), name
+        else:  # of two ways to round, each is within half a step of the numbers
+            read, other = (gguf.quants.dequantize(one.data, kind) for one in (found[name], tensor))
+            assert numpy.abs(read - other).max() < 1.1 * numpy.abs(other).max() / 127, name
+    back = read_safetensors(converted(written, tmp_path / "back") / "model.safetensors")
+    assert all(numpy.array_equal(back[name], matrix) for name, matrix in matrices(written, back).items())
+
+
+def test_layers_without_experts_are_not_written(tmp_path):
+    mixed = tmp_path / "mixed"
+    shutil.copytree(ROOT / "tests/data/models/qwen3-moe", mixed)
+    add_tokenizer(mixed)
+    assert "'mlp_only_layers or decoder_sparse_step' is one that a GGUF file of the architecture qwen3moe cannot say" in refusal(
+        mixed, tmp_path / "m.gguf", "--dtype", "f32")
+
+
 def test_what_a_config_cannot_say_is_refused_by_name(folder, tmp_path):
-    def refusal(file):
+    def refused(file):
         done = subprocess.run([SKEIN_BIN, "model", "info", file], capture_output=True, text=True, timeout=60)
         assert done.returncode != 0
         return done.stderr
 
-    assert "expert_shared_count" in refusal(write_moe(folder, tmp_path / "shared.gguf", expert_shared_count=1))
+    assert "expert_shared_count" in refused(write_moe(folder, tmp_path / "shared.gguf", expert_shared_count=1))
 
 
 def test_more_layers_than_a_config_has_are_refused(folder, tmp_path):

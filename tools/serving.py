@@ -11,11 +11,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SKEIN = pathlib.Path(os.environ.get("SKEIN_BIN", ROOT / "build/release/bin/skein"))
 
 
-def random_model(shape):
-    """The directory of a model of this shape, in bf16; made if it is not there."""
-    path = ROOT / "build/bench-models" / shape
+def random_model(shape, layers=None):
+    """The directory of a model of this shape, in bf16, with all of its layers or the first ones; made if it is not there."""
+    path = ROOT / "build/bench-models" / (f"{shape}-{layers}-layers" if layers else shape)
     if not (path / "config.json").exists():
-        subprocess.run([SKEIN, "model", "init", "--shape", shape, "--dtype", "bf16", "--seed", "1", path], check=True)
+        subprocess.run([SKEIN, "model", "init", "--shape", shape, "--dtype", "bf16", "--seed", "1", path, *(["--layers", str(layers)] if layers else [])],
+                       check=True)
     return path
 
 

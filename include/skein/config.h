@@ -125,8 +125,9 @@ struct EngineConfig {
   int32_t vocab_size = 0;              // of the model; token ids are below it
   int32_t max_queued_requests = 4096;  // requests waiting to be scheduled for the first time
   // Requests without a timeout (Request::timeout_us) are refused if their estimated wait is longer
-  // than this time. 0: no limit. A request that has not been begun in time for its answer to come
-  // within twice this time is ended (engine/overload/wait_limits.h).
+  // than this time, or leaves too little of twice this time for their run. 0: no limit. A request
+  // that has not been begun in time for its answer to come within twice this time is ended
+  // (engine/overload/wait_limits.h).
   TimeUs max_wait_us = 0;
   // Whether a request is refused if it would probably miss its slo_ttft_us, and ended if it has not
   // been begun in time for it. Otherwise it is served late.

@@ -371,8 +371,9 @@ void AddServerLimits(CLI::App* app, ServeOptions* o) {
       ->capture_default_str();
   o->model.max_wait_s = kMaxWaitS;
   app->add_option("--max-wait", o->model.max_wait_s,
-                  "Seconds of estimated waiting beyond which new requests get 429; one that is not "
-                  "begun in time to be answered within twice that is ended. Steps with prompts and "
+                  "Seconds of estimated waiting beyond which new requests get 429, or less for one "
+                  "that takes long; one that is not begun in time to be answered within twice that "
+                  "is ended. Steps with prompts and "
                   "decodes then take about 0.1 s. 0: no bound. Half of a request's timeout_ms, or "
                   "of its client's own timeout, goes first")
       ->check(CLI::Range(0.0, 86400.0))

@@ -198,7 +198,8 @@ TEST(ThreadTeamTest, PinnedThreadsHaveAProcessorEach) {
   const std::vector<int> all = Processors();
   const auto num_threads = static_cast<int>(all.size());
   std::vector<std::vector<int>> seen(num_threads);
-  std::thread([&] {  // the leader is a thread that ends, so the test's own thread stays unbound
+  // A temporary thread leads the team, so that the test's own thread is not bound to one processor.
+  std::thread([&] {
     ThreadTeam team(num_threads);
     ASSERT_TRUE(team.Pin().ok());
     team.PinLeader();

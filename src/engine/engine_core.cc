@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engine/overload/wait_estimate.h"
 #include "sched/arrival.h"
 
 namespace skein {
@@ -268,6 +269,7 @@ void EngineCore::CancelLost() {
 void EngineCore::Deliver(SampleOutput& output) {
   const auto caller = callers_.find(output.request);
   SKEIN_CHECK(caller != callers_.end());
+  NoteToken(output, &caller->second);
   if (!caller->second.lost) {
     try {
       Tell(caller->second, output);
@@ -285,12 +287,22 @@ void EngineCore::Deliver(SampleOutput& output) {
   ended_(id);
 }
 
+void EngineCore::NoteToken(const SampleOutput& output, Caller* caller) {
+  if (runs_ == nullptr || !output.token || output.sample != 0) return;
+  const TimeUs now_us = clock_->NowUs();
+  if (++caller->num_tokens > 1) runs_->ObserveToken(now_us - caller->token_us, now_us);
+  caller->token_us = now_us;
+}
+
 // The time until now counts, since a batch at request level keeps its outputs.
 void EngineCore::NoteRan(const Caller& caller, const SampleOutput& output) {
   const bool begun = output.times.first_scheduled_us > 0;
-  if (!ran_ || !begun || output.finish == FinishReason::kError) return;
-  ran_(caller.execution_class, caller.size, clock_->NowUs() - output.times.first_scheduled_us,
-       output.finish != FinishReason::kCancelled);
+  if (runs_ == nullptr || !begun || output.finish == FinishReason::kError) return;
+  runs_->ObserveRun({.execution_class = caller.execution_class,
+                     .size = caller.size,
+                     .num_tokens = caller.num_tokens,
+                     .us = clock_->NowUs() - output.times.first_scheduled_us,
+                     .complete = output.finish != FinishReason::kCancelled});
 }
 
 void EngineCore::Tell(const Caller& caller, SampleOutput& output) {

@@ -17,6 +17,8 @@
 
 namespace skein {
 
+class WaitEstimate;
+
 // The end of a request without memory: so short that it takes none itself.
 inline Status NoMemory() { return {StatusCode::kUnavailable, "no memory left"}; }
 
@@ -40,8 +42,6 @@ class EngineCore {
   // `executor`, `clock` and the observers outlive the core. `ended` is called for each request when
   // its last sample has ended, after that sample's callback.
   using Ended = std::function<void(RequestId)>;
-  // A request ended `us` after it was first scheduled, with an answer (`complete`) or without.
-  using Ran = std::function<void(ExecutionClass of_class, int64_t size, TimeUs us, bool complete)>;
   // The scheduler takes its policies from `lists`; the entries outlive the core.
   EngineCore(const SchedulerConfig& config, Executor* executor, const Clock* clock,
              std::vector<SchedulerObserver*> observers, Ended ended,
@@ -86,8 +86,9 @@ class EngineCore {
   // As the scheduler's; Begin keeps both.
   void set_mixed_step_us(TimeUs us);
   void set_max_wait_us(TimeUs us);
-  // Without this call no function is called. `size` is that of SizeOf (sched/arrival.h).
-  void set_on_ran(Ran ran) { ran_ = std::move(ran); }
+  // Dispatch tells `runs` how long requests take from when they are first scheduled. Without this
+  // call nothing is told. `runs` must be there at each later call of Dispatch.
+  void set_runs(WaitEstimate* runs) { runs_ = runs; }
   bool empty() const { return scheduler_->empty(); }
   // Requests that have never been scheduled.
   size_t num_queued() const { return scheduler_->num_queued(); }
@@ -118,7 +119,9 @@ class EngineCore {
     int32_t num_live = 1;
     ExecutionClass execution_class = ExecutionClass::kDecode;
     int64_t size = 0;
-    Status ended;       // not ok: why EndQueued ended it
+    int64_t num_tokens = 0;  // of the first sample's output
+    TimeUs token_us = 0;     // when the last of them came
+    Status ended;            // not ok: why EndQueued ended it
     bool lost = false;  // its callback found no memory: it is called no more, and the request ends
   };
 
@@ -141,6 +144,7 @@ class EngineCore {
   bool MakeWay(StoppedTask* task);
   void CountStep(const StepPlan& plan, TimeUs duration_us);
   void Deliver(SampleOutput& output);
+  void NoteToken(const SampleOutput& output, Caller* caller);
   void NoteRan(const Caller& caller, const SampleOutput& output);
   static void Tell(const Caller& caller, SampleOutput& output);
   static void Lose(Caller* caller, RequestId id);
@@ -152,7 +156,7 @@ class EngineCore {
   Executor* const executor_;
   const Clock* const clock_;
   const Ended ended_;
-  Ran ran_;
+  WaitEstimate* runs_ = nullptr;
   std::optional<Scheduler> scheduler_;
   TimeUs mixed_step_us_ = 0;
   TimeUs max_wait_us_ = 0;

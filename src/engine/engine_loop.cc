@@ -92,9 +92,7 @@ EngineLoop::EngineLoop(const EngineConfig& config, const SchedulerConfig& schedu
       queue_(config_, scheduler_config_) {
   if (config.max_wait_us > 0) core_.set_mixed_step_us(kMixedStepUs);
   core_.set_max_wait_us(config.max_wait_us);
-  core_.set_on_ran([this](ExecutionClass of_class, int64_t size, TimeUs us, bool complete) {
-    waits_.estimate.ObserveRun(of_class, size, us, complete);
-  });
+  core_.set_runs(&waits_.estimate);
   queue_.Publish({}, {}, waits_.estimate);
   published_stats_ = core_.Stats();
   if (Preempts(scheduler_config.policies.sharing)) {
@@ -141,7 +139,7 @@ Status EngineLoop::Enqueue(std::vector<Request> requests, OutputCallback callbac
     return {StatusCode::kUnavailable, "the engine is shutting down and takes no more requests"};
   }
   if (MemoryReserve::IsShort()) return NoMemory();
-  SKEIN_RETURN_IF_ERROR(queue_.Check(requests));
+  SKEIN_RETURN_IF_ERROR(queue_.Check(requests, clock_->NowUs()));
   const auto count = static_cast<int32_t>(requests.size());
   ids->clear();
   if (requests.empty()) return Status::Ok();
@@ -431,7 +429,7 @@ void EngineLoop::SaveMemory() {
 void EngineLoop::NoteLimits(const Arrival& arrival) {
   waits_.limits.clear();
   for (const Request& request : arrival.requests) {
-    waits_.limits.push_back(queue_.rules().LimitsOf(request));
+    waits_.limits.push_back(queue_.rules().LimitsOf(request, waits_.estimate));
   }
   waits_.late.Note(arrival.first_id, arrival.arrival_us, waits_.limits);
 }

@@ -25,6 +25,9 @@ int64_t LayerOfGgufTensor(std::string_view tensor);
 std::vector<std::string> PartsOfGgufTensor(std::string_view tensor, std::string_view architecture,
                                            std::string_view decision_type, int64_t num_experts);
 
+// Whether a tensor has one matrix of each expert of a mixture. Several weights have its name then.
+bool HoldsExperts(std::string_view tensor, std::string_view architecture);
+
 // Whether files of this general.architecture have rows 2j and 2j + 1 of a head of q and k where
 // HuggingFace has rows j and j + head_dim / 2. Only the Llama family's have.
 bool InterleavesHeads(std::string_view architecture);

@@ -86,7 +86,7 @@ struct AttentionRow {
   int32_t num_keys = 0;                  // keys [0, num_keys) exist; >= 1
   int32_t num_blocks = 0;                // length of the block table; covers num_keys
   const int32_t* block_table = nullptr;  // of the row's sequence: ids of KV blocks
-  KeyWindow window = {};                 // holds at least one key that exists
+  KeyWindow window = {};                 // at least one of its keys is below num_keys
   // A bit for every key, 32 bits per word from the lowest bit on. A 0 hides a key of the window.
   // The bits of keys outside the window are 0, and the first key of the window is visible. Null: no
   // key is hidden.

@@ -45,8 +45,8 @@ class StatePool {
 
   // Returns the snapshot at the end of a block, or kNoState.
   StateId Find(BlockId block) const { return pool_ ? snapshots_[block] : kNoState; }
-  // Makes a state the snapshot of a block, unless the block has one. REQUIRES: the state is
-  // referenced.
+  // Records `state` as the snapshot at the end of the block, unless the block has a snapshot.
+  // REQUIRES: the state is referenced.
   void Keep(BlockId block, StateId state);
   // Frees the state if it is still the snapshot of this block and no sequence has started from it.
   void DropUnused(BlockId block, StateId state);

@@ -115,7 +115,7 @@ const StepPlan* Scheduler::Plan(TimeUs now_us) {
   if (keeping_tpot != nullptr && keeping_tpot->id != step_id_) {
     return ResumeStep(keeping_tpot, now_us);
   }
-  // 3. to 7. The step is filled, or a suspended step goes on in its place.
+  // 3. to 7. of the round: a new step is filled, or a suspended step goes on in place of a new one.
   const Step* goes_on = FillStep(keeping_tpot, now_us);
   policies_.decode_set->EndRound();
   if (goes_on != nullptr) return ResumeStep(goes_on, now_us);

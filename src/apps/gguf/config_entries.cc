@@ -90,6 +90,11 @@ void AddConfigEntries(const ModelConfig& config, const GgufArchitecture& archite
   // reports the loss.
   const bool is_gemma = config.architecture == Architecture::kGemma3;
   if (is_gemma) add("attention.sliding_window", config.local.window());
+  if (config.num_experts > 0) {
+    add("expert_count", config.num_experts);
+    add("expert_used_count", config.experts_per_token);
+    add("expert_feed_forward_length", config.expert_size);
+  }
   add("rope.dimension_count", config.head_dim);
   entries->F32(prefix + "rope.freq_base", static_cast<float>(config.rope.theta));
   const bool yarn = config.rope.type == RopeType::kYarn;
@@ -131,7 +136,11 @@ std::string FirstDifference(const ModelConfig& a, const ModelConfig& b) {
       {"rope_scaling", SameRope(a.rope, b.rope)},
       {"sliding_window", SameWindows(a.local, b.local)},
       {"use_bidirectional_attention", a.bidirectional == b.bidirectional},
-      {"num_experts", a.num_experts == 0 && b.num_experts == 0},
+      {"num_experts", a.num_experts == b.num_experts},
+      {"num_experts_per_tok", a.experts_per_token == b.experts_per_token},
+      {"moe_intermediate_size", a.expert_size == b.expert_size},
+      {"norm_topk_prob", a.norm_expert_weights == b.norm_expert_weights},
+      {"mlp_only_layers or decoder_sparse_step", a.has_experts == b.has_experts},
       {"hidden_act", a.activation == b.activation},
       {"rms_norm_eps", x.rms_norm_eps == y.rms_norm_eps},
       {"query_pre_attn_scalar", x.attention_scale == y.attention_scale},

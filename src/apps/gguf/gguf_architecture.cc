@@ -9,6 +9,7 @@
 
 #include "apps/gguf/gguf_encoder.h"
 #include "apps/gguf/gguf_keys.h"
+#include "apps/gguf/gguf_labels.h"
 #include "model/config/linear_config.h"
 #include "model/config/rope.h"
 #include "server/json/json.h"
@@ -24,7 +25,7 @@ constexpr GgufArchitecture kArchitectures[] = {
     {"llama", "LlamaForCausalLM", "llama"},
     {"qwen2", "Qwen2ForCausalLM", "qwen2"},
     {kQwen3, "Qwen3ForCausalLM", "qwen3"},
-    {kQwen3Moe, "Qwen3MoeForCausalLM", "qwen3_moe", false},
+    {kQwen3Moe, "Qwen3MoeForCausalLM", "qwen3_moe"},
     {kGemma3, "Gemma3ForCausalLM", "gemma3_text"},
     {kQwen35, "Qwen3_5ForCausalLM", "qwen3_5_text", false},
     {kGemmaEmbedding, "Gemma3TextModel", "gemma3_text", false},

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -45,11 +46,13 @@ const GgufType* TypeNamed(std::string_view name) {
   return &*found;
 }
 
-// One tensor of the file, and the weight that it is made from.
+// A weight of the model, and its place in the file.
 struct Export {
   std::string weight;  // name of the weight in the model
   TensorView view;
-  float offset = 0;  // added to each element
+  size_t tensor = 0;      // index of the file's tensor
+  int64_t first_row = 0;  // of the tensor: a tensor of a mixture holds the weights of all experts
+  float offset = 0;       // added to each element
   // Above 0: the file interleaves the rows of heads of this many rows.
   int64_t interleaved_head_rows = 0;
 
@@ -117,9 +120,10 @@ class Exporter {
   }
 
   // The type for a weight. An error names the weight if its rows are not whole blocks and there is
-  // no fallback.
+  // no fallback. A router chooses among experts by small differences, so it is not rounded.
   Result<const GgufType*> TypeOf(const ModelTensor& tensor) {
-    if (tensor.shape.size() == 1) return TypeNamed("F32");
+    const bool is_router = config_.num_experts > 0 && tensor.name.ends_with(".mlp.gate.weight");
+    if (tensor.shape.size() == 1 || is_router) return TypeNamed("F32");
     const bool vocabulary = tensor.role == TensorRole::kEmbedding;
     const GgufType* type =
         vocabulary && options_.embedding_type != nullptr ? options_.embedding_type : options_.type;
@@ -160,14 +164,33 @@ class Exporter {
           (is_q || tensor.name.ends_with(".k_proj.weight"))) {
         source.interleaved_head_rows = config_.head_dim;
       }
-      SKEIN_ASSIGN_OR_RETURN(const GgufType* const type, TypeOf(tensor));
-      specs_.push_back({name, type, tensor.shape});
+      SKEIN_RETURN_IF_ERROR(Place(name, tensor, &source));
+      summary_.num_parameters += source.view.num_rows() * source.view.row_elements();
       exports_.push_back(std::move(source));
-      summary_.num_parameters += specs_.back().bytes() / type->block_bytes * type->block_elements;
     }
     rope_factors_ = RopeFactors(config_);
     if (!rope_factors_.empty()) {
       specs_.push_back({kRopeFactorsName, TypeNamed("F32"), {std::ssize(rope_factors_)}});
+    }
+    return Status::Ok();
+  }
+
+  // Adds a tensor to the file, or one expert's matrix to a tensor that is there: experts come in
+  // the order of their numbers.
+  Status Place(const std::string& name, const ModelTensor& weight, Export* source) {
+    const auto [found, is_new] = tensors_.try_emplace(name, specs_.size());
+    source->tensor = found->second;
+    if (!is_new) {
+      SKEIN_CHECK(HoldsExperts(name, architecture_->name));
+      GgufTensorSpec& spec = specs_[found->second];
+      source->first_row = spec.shape[0]++ * spec.shape[1];
+      return Status::Ok();
+    }
+    SKEIN_ASSIGN_OR_RETURN(const GgufType* const type, TypeOf(weight));
+    specs_.push_back({name, type, weight.shape});
+    if (HoldsExperts(name, architecture_->name)) {
+      std::vector<int64_t>& shape = specs_.back().shape;
+      shape.insert(shape.begin(), 1);
     }
     return Status::Ok();
   }
@@ -237,7 +260,7 @@ class Exporter {
   // Writes rows [first, first + count) of a tensor of the file.
   Status WriteRows(const GgufWriter& writer, size_t index, int64_t first, int64_t count) const {
     const Export& source = exports_[index];
-    const GgufTensorSpec& spec = specs_[index];
+    const GgufTensorSpec& spec = specs_[source.tensor];
     const bool changed = adapter_ && adapter_->Find(source.weight) != nullptr;
     std::vector<float> values(static_cast<size_t>(source.view.row_elements()));
     std::vector<std::byte> bytes(static_cast<size_t>(count * spec.row_bytes()));
@@ -253,7 +276,7 @@ class Exporter {
                       "dtype");
       }
     }
-    return writer.Write(index, first * spec.row_bytes(), bytes);
+    return writer.Write(source.tensor, (source.first_row + first) * spec.row_bytes(), bytes);
   }
 
   const GgufExportOptions& options_;
@@ -262,8 +285,9 @@ class Exporter {
   std::optional<ModelFiles> files_;
   std::optional<LoraAdapter> adapter_;
   std::vector<Export> exports_;
-  // [exports_.size()], then the factors of the rotation if there are any.
+  // The tensors of weights, then the factors of the rotation if there are any.
   std::vector<GgufTensorSpec> specs_;
+  std::map<std::string, size_t> tensors_;  // of weights: indices in specs_
   std::vector<float> rope_factors_;
   GgufExportSummary summary_;
 };

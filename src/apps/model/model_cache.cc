@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/host/closest_name.h"
 #include "apps/gguf/gguf_convert.h"
+#include "apps/host/closest_name.h"
 #include "apps/read_file.h"
 #include "io/model_dir.h"
 #include "io/safetensors_writer.h"

@@ -71,6 +71,10 @@ void AddInit(CLI::App* model, int* exit_status) {
   init->add_option("--shape", options->init.shape, "The model whose shape it has")
       ->required()
       ->check(CLI::IsMember(shapes));
+  init->add_option("--layers", options->init.num_layers,
+                   "The number of layers, the first of the shape's, if it is too large with all")
+      ->check(CLI::PositiveNumber)
+      ->default_str("all");
   init->add_option("--dtype", options->dtype, "Type of the weights")
       ->check(CLI::IsMember({"bf16", "f16", "f32"}))
       ->capture_default_str();

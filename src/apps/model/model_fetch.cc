@@ -13,9 +13,9 @@
 #include <optional>
 #include <utility>
 
+#include "apps/gguf/gguf_convert.h"
 #include "apps/host/decision_profile.h"
 #include "apps/model/file_hash.h"
-#include "apps/gguf/gguf_convert.h"
 #include "apps/model/model_cache.h"
 #include "apps/model/run_program.h"
 #include "apps/read_file.h"

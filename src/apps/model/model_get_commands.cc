@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "apps/gguf/gguf_export.h"
 #include "apps/gguf/gguf_convert.h"
+#include "apps/gguf/gguf_export.h"
 #include "apps/model/known_models.h"
 #include "apps/model/model_cache.h"
 #include "apps/model/model_fetch.h"

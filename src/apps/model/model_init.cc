@@ -120,27 +120,35 @@ SpecialTokens TokensOf(const ModelShape& shape, const TokenizerFiles& tokenizer)
 }  // namespace
 
 Result<ModelInitSummary> InitModel(const ModelInitOptions& options) {
-  const ModelShape* shape = FindModelShape(options.shape);
-  if (shape == nullptr) {
+  const ModelShape* found = FindModelShape(options.shape);
+  if (found == nullptr) {
     std::string names;
     for (const ModelShape& known : ModelShapes()) names += std::string(" ") + known.name;
     return Status(StatusCode::kInvalidArgument,
                   "no shape '" + options.shape + "'; known are" + names, "shape");
   }
+  if (options.num_layers < 0 || options.num_layers > found->num_layers) {
+    return Status(StatusCode::kInvalidArgument,
+                  "layers is " + std::to_string(options.num_layers) + "; the shape " +
+                      options.shape + " has " + std::to_string(found->num_layers),
+                  "layers");
+  }
+  ModelShape shape = *found;
+  if (options.num_layers > 0) shape.num_layers = options.num_layers;
   TokenizerFiles tokenizer = ByteTokenizer();
   if (!options.tokenizer_dir.empty()) {
     SKEIN_ASSIGN_OR_RETURN(tokenizer, ReadTokenizer(options.tokenizer_dir));
   }
-  if (shape->vocab_size > 0 && tokenizer.vocab_size > shape->vocab_size) {
+  if (shape.vocab_size > 0 && tokenizer.vocab_size > shape.vocab_size) {
     return Status(StatusCode::kInvalidArgument,
                   "the tokenizer has " + std::to_string(tokenizer.vocab_size) +
                       " tokens, the shape " + options.shape + " only " +
-                      std::to_string(shape->vocab_size),
+                      std::to_string(shape.vocab_size),
                   "tokenizer");
   }
-  const SpecialTokens tokens = TokensOf(*shape, tokenizer);
+  const SpecialTokens tokens = TokensOf(shape, tokenizer);
   const std::string config_json =
-      ShapeConfigJson(*shape, tokenizer.vocab_size, tokens, options.dtype);
+      ShapeConfigJson(shape, tokenizer.vocab_size, tokens, options.dtype);
   SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, ParseModelConfig(config_json));
 
   SKEIN_RETURN_IF_ERROR(PrepareModelDirectory(options.dir, options.force));

@@ -10,6 +10,7 @@ namespace skein {
 
 struct ModelInitOptions {
   std::string shape;          // a name of ModelShapes()
+  int32_t num_layers = 0;     // the first layers of the shape, so many; 0: all
   std::string dir;            // created; must be empty unless `force` is set
   std::string tokenizer_dir;  // files to copy; empty: the byte tokenizer is used
   DType dtype = DType::kBf16;

@@ -132,6 +132,20 @@ TEST_F(ModelInitTest, InfoNamesWeightsThatDoNotFit) {
   EXPECT_EQ(ToJson(info)["problems"].size(), 12u);
 }
 
+TEST_F(ModelInitTest, TakesTheFirstLayers) {
+  options_.shape = "tiny-moe";
+  options_.num_layers = 2;
+  ASSERT_TRUE(InitModel(options_).ok());
+  const ModelInfo info = DescribeModel(options_.dir).value();
+  EXPECT_EQ(info.config.num_layers, 2);
+  EXPECT_THAT(info.problems, ElementsAre());
+  options_.force = true;
+  options_.num_layers = 5;
+  const Status status = InitModel(options_).status();
+  EXPECT_EQ(status.param(), "layers");
+  EXPECT_THAT(status.message(), HasSubstr("the shape tiny-moe has 4"));
+}
+
 TEST_F(ModelInitTest, RefusesAnUnknownShape) {
   options_.shape = "huge";
   EXPECT_THAT(InitModel(options_).status().message(), HasSubstr("qwen3-0.6b"));

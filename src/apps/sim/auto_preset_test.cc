@@ -55,8 +55,9 @@ double DeadlinesMet(const ReplayOutcome& outcome) {
   return MakeLoadReport(outcome.records, outcome.duration_us, {}).total.slo_attainment.value();
 }
 
-// Overdue requests go first, but several may be overdue at once. So a wait can be longer than the
-// order's bound, which is three times the wait in line plus two seconds.
+// The order's bound on a wait is two seconds and three times the wait under first come, first
+// served. Overdue requests go first, but several may be overdue at once: then a wait can be longer
+// than that bound.
 TEST(AutoPreset, StarvesNoRequest) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     for (const double per_second : {6.0, 14.0, 25.0}) {

@@ -12,9 +12,9 @@ namespace skein {
 // the path, if the file is not such a result.
 Result<Json> LoadQualityResult(const std::string& path);
 
-// Makes one table for each type of question, with the chosen method of each result, for every kind
-// of model (language, embedding or decision model). Results on different data are marked as
-// different.
+// Makes one table for each type of question. A row is one result file, measured with the reading
+// that this file chose. The files may be of language models, embedding models and decision models.
+// Results on different data are marked as different.
 std::string CompareTables(const std::vector<Json>& results);
 
 }  // namespace skein

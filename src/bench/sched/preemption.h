@@ -57,7 +57,8 @@ int32_t NumPrefills(const PreemptionBenchOptions& options);
 Result<PreemptionReport> RunPreemptionBench(Runtime* runtime, const PreemptionBenchOptions& options,
                                             const std::function<void(double)>& estimate);
 
-// The options and the measurements; `granularities` is empty if no signal was asked for.
+// The options and the measurements as JSON. `granularities` is empty if the options ask for no
+// signals to running prefills.
 nlohmann::ordered_json PreemptionToJson(const PreemptionBenchOptions& options,
                                         const PreemptionReport& report);
 

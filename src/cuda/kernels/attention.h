@@ -99,7 +99,9 @@ __device__ __forceinline__ void WalkWide(const AttentionArgs& a, const Attention
       WaitForGroups(2 * ahead - 2);
       steps.MaskLastKey(step, stage);
     }
-    __syncthreads();  // this step has arrived, and the previous one is no longer read
+    // After this, the keys and values of this step are in shared memory, and no warp reads those of
+    // the step before.
+    __syncthreads();
     if (stages > 1) copy(step + ahead * kKeysPerStep, next_stage);
     float scores[kKeyTiles][4] = {};
     const bool takes_part = has_rows && range.Sees(step);

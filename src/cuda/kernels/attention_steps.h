@@ -27,7 +27,7 @@ inline constexpr int kKeyPanels = kKeysPerStep / kPanelWidth;  // of a step
 inline constexpr int kStepBlocks = kKeysPerStep / kKvBlockTokens;
 inline constexpr int kSegmentBlocks = kKeysPerSegment / kKvBlockTokens;
 
-// The memory that the warps of a block share beside the stages, which follow it.
+// The shared memory of a thread block without its stages of keys and values, which lie behind it.
 template <typename T>
 struct AttentionShared {
   static constexpr int kWeightWords = kKeysPerStep * static_cast<int>(sizeof(T)) / 4;

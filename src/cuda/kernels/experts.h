@@ -15,7 +15,8 @@ namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 inline constexpr int kExpertThreads = 128;
 inline constexpr int kExpertWarps = kExpertThreads / 32;
 
-// An integer in the order of the logits: equal for both zeros, lowest for a NaN.
+// Maps logits to integers that compare as the logits do. Both zeros have the same integer, and a
+// NaN has the lowest one.
 __device__ __forceinline__ uint32_t OrderOf(float logit) {
   if (logit != logit) return 0;
   const uint32_t bits = __float_as_uint(logit + 0.0f);

@@ -112,8 +112,8 @@ __device__ __forceinline__ int ValueBytes(const PanelPlace& panel) {
   return panel.bits * kBlockTerms * kPanelColumns / 8;
 }
 
-// Elements [4 quad, 4 quad + 4) of column `column` of a block, a signed byte each. The places of
-// bits are those of kernels/block_panel.cc.
+// The four elements of column `column` that begin at row 4 * quad of a block, as four signed bytes.
+// kernels/block_panel.cc fixes the layout of the bits in memory.
 __device__ __forceinline__ uint32_t BlockWord(const uint8_t* block, const PanelPlace& panel,
                                               int quad, int column) {
   const uint32_t* words = reinterpret_cast<const uint32_t*>(block) + column;

@@ -8,7 +8,8 @@
 
 namespace skein::cuda {
 
-// The panels of a matrix of blocks, from weight.panel(0) on.
+// One entry for each panel of a block-quantized matrix, in order: the place of its bytes, counted
+// from weight.panel(0).
 std::vector<PanelPlace> PlacesOf(const PackedWeight& weight);
 // The bytes from there to the end of the last panel.
 size_t BytesOfPanels(const PackedWeight& weight);

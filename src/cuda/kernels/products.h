@@ -49,7 +49,8 @@ struct Product<int8_t> {
   }
 };
 
-// For f32, lanes pass their words to each other.
+// For f32, there is no such instruction: each lane gets the words that it needs from the lanes that
+// hold them, and adds the products itself.
 template <>
 struct Product<float> {
   using Sum = float;

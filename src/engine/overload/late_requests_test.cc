@@ -36,7 +36,7 @@ class LateRequestsTest : public ::testing::Test {
     const WaitRules rules(config_, scheduler_);
     std::vector<WaitLimits> limits;
     for (const Request& request : requests) {
-      limits.push_back(rules.LimitsOf(request));
+      limits.push_back(rules.LimitsOf(request, estimate_));
     }
     late_.Note(id, clock_.NowUs(), limits);
     const auto note = [this](const RequestOutput& output) {
@@ -80,16 +80,16 @@ class LateRequestsTest : public ::testing::Test {
 using Ids = std::set<RequestId>;
 
 // The first request takes the slot; the others could begin only for clients that give up before the
-// end. A run of 10 tokens takes 2 s, or 2.5 s with the margin.
+// end. A run of 10 tokens takes 2 s, or 3 s with the margin.
 TEST_F(LateRequestsTest, EndsBeforeTheirRunWouldBeLost) {
   Start();
-  estimate_.ObserveRun(ExecutionClass::kDecode, 10, 2 * kSecondUs, true);
+  estimate_.ObserveRun({.size = 10, .us = 2 * kSecondUs});
   Arrive(0, {Continue(10)});
   Step();
   Arrive(1, {Continue(10)});
   Arrive(2, {Continue(10, 1)});  // needs no slot, but does not run either; takes no time
-  EXPECT_EQ(EndedAt(5'400'000), Ids{});
-  EXPECT_EQ(EndedAt(5'900'000), Ids{1});
+  EXPECT_EQ(EndedAt(4'900'000), Ids{});
+  EXPECT_EQ(EndedAt(5'400'000), Ids{1});
   EXPECT_EQ(EndedAt(7'900'000), Ids{1});
   EXPECT_EQ(EndedAt(8'500'000), (Ids{1, 2}));
   EXPECT_EQ(late_.size(), 0u);
@@ -103,14 +103,27 @@ TEST_F(LateRequestsTest, FollowsTheEstimate) {
   Arrive(1, {Continue(10)});
   EXPECT_EQ(EndedAt(5'300'000), Ids{});
   for (int i = 0; i < 9; ++i) {
-    estimate_.ObserveRun(ExecutionClass::kDecode, 10, 2 * kSecondUs, true);
+    estimate_.ObserveRun({.size = 10, .us = 2 * kSecondUs});
   }
   EXPECT_EQ(EndedAt(5'900'000), Ids{1});
 }
 
+// An answer of 50 tokens takes 10 s, longer than a client without a timeout would wait for another:
+// its request may begin until 5 s, although runs become shorter.
+TEST_F(LateRequestsTest, AClientOfALongRunWaitsForIt) {
+  Start();
+  estimate_.ObserveRun({.size = 10, .us = 2 * kSecondUs});
+  Arrive(0, {Continue(10)});
+  Step();
+  Arrive(1, {Continue(10, 50)});
+  for (int i = 0; i < 100; ++i) estimate_.ObserveRun({.size = 10, .us = kSecondUs});
+  EXPECT_EQ(EndedAt(4'900'000), Ids{});
+  EXPECT_EQ(EndedAt(5'400'000), Ids{1});
+}
+
 TEST_F(LateRequestsTest, AnArrivalEndsWholeOrNotAtAll) {
   Start();
-  estimate_.ObserveRun(ExecutionClass::kDecode, 10, 2 * kSecondUs, true);
+  estimate_.ObserveRun({.size = 10, .us = 2 * kSecondUs});
   Arrive(0, {Continue(10), Continue(20)});
   Step();  // begins the first
   EXPECT_EQ(EndedAt(7'900'000), Ids{});

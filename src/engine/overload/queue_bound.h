@@ -22,6 +22,11 @@ struct QueuedWork {
 // Decides whether the queue takes further requests: they are refused beyond a number of requests,
 // or if they would probably wait longer than their limits. Not thread-safe: the engine's loop
 // guards it by its mutex.
+//
+// A request with a long run may wait for less time than others (WaitLimits). Under overload the
+// others would always keep the queue longer than that. So while such requests are refused, their
+// limit holds for all requests that are no more urgent and have no timeout of their own. A request
+// with a timeout shortens the queue for no one else.
 class QueueBound {
  public:
   // The configurations outlive this object.
@@ -29,7 +34,7 @@ class QueueBound {
       : config_(config), rules_(config, scheduler_config) {}
 
   // Fails with kResourceExhausted, and says when to try again. All requests are accepted or none.
-  Status Check(std::span<const Request> requests) const;
+  Status Check(std::span<const Request> requests, TimeUs now_us);
   // Requests were accepted; they are on their way to the scheduler.
   void NoteAccepted(const QueuedWork& work);
   // Some of them (`arrived`) have reached the scheduler, whose queue now holds `queued`.
@@ -41,11 +46,24 @@ class QueueBound {
   const WaitRules& rules() const { return rules_; }
 
  private:
+  // The limit that a refused request with a long run has set.
+  struct CommonLimit {
+    TimeUs max_us = WaitLimits::kNever;
+    TimeUs until_us = 0;
+    int32_t priority = 0;  // it holds for requests of this or a higher number
+  };
+
+  static constexpr TimeUs kCommonUs = 5'000'000;  // a limit holds for so long
+
+  Status CheckWait(const Request& request, TimeUs now_us);
+  QueuedWork Waiting() const;
+
   const EngineConfig& config_;
   const WaitRules rules_;
   QueuedWork arriving_;
   QueuedWork queued_;
   WaitEstimate estimate_;
+  CommonLimit common_;
 };
 
 }  // namespace skein

@@ -33,7 +33,7 @@ struct Queue {
   Status Check(const Request& request) {
     QueueBound bound(config, scheduler);
     bound.Publish({}, queued, estimate);
-    return bound.Check(std::vector<Request>{request});
+    return bound.Check(std::vector<Request>{request}, 0);
   }
 
   EngineConfig config;
@@ -67,9 +67,9 @@ TEST(QueueBound, CountsWhatIsOnItsWay) {
   bound.Publish({}, {}, queue.estimate);
   const QueuedWork work = {.num_requests = 1, .tokens = {.oneshot = 6000}};
   bound.NoteAccepted(work);
-  EXPECT_FALSE(bound.Check(std::vector<Request>{PromptWith(1)}).ok());
+  EXPECT_FALSE(bound.Check(std::vector<Request>{PromptWith(1)}, 0).ok());
   bound.Publish(work, {}, queue.estimate);
-  EXPECT_TRUE(bound.Check(std::vector<Request>{PromptWith(1)}).ok());
+  EXPECT_TRUE(bound.Check(std::vector<Request>{PromptWith(1)}, 0).ok());
   EXPECT_EQ(bound.num_arriving(), 0);
 }
 
@@ -77,7 +77,7 @@ TEST(QueueBound, CountsWhatIsOnItsWay) {
 // has a slot, although their prompts are short. Requests of one token need none.
 TEST(QueueBound, KnowsTheWaitForSlots) {
   Queue queue(BoundedConfig());
-  queue.estimate.ObserveRun(ExecutionClass::kDecode, 20, 2 * kUsPerSecond, true);
+  queue.estimate.ObserveRun({.size = 20, .us = 2 * kUsPerSecond});
   queue.queued = {.num_requests = 8, .tokens = {.decode = 80, .budget = 160}};
   EXPECT_TRUE(queue.Check(PromptWith(20)).ok());
   queue.queued.tokens.budget = 220;
@@ -85,19 +85,80 @@ TEST(QueueBound, KnowsTheWaitForSlots) {
   EXPECT_TRUE(queue.Check(PromptWith(1)).ok());
 }
 
-// A client waits for 10 s. An answer of 70 tokens takes 7 s, with a margin of a fourth: it must
-// begin after 2.5 s at the latest, the least that is left.
+// A client waits for 10 s. An answer of 70 tokens takes 7 s, with a margin of a half 10.5 s: it
+// must begin after 1.25 s at the latest, the least that is left. It is accepted if it probably
+// begins after 1 s.
 TEST(QueueBound, LeavesTimeForTheRun) {
   Queue queue(BoundedConfig());
-  queue.estimate.ObserveRun(ExecutionClass::kDecode, 20, 2 * kUsPerSecond, true);
-  queue.queued = {.num_requests = 1, .tokens = {.oneshot = 3000}};
+  queue.estimate.ObserveRun({.size = 20, .us = 2 * kUsPerSecond});
+  queue.queued = {.num_requests = 1, .tokens = {.oneshot = 2500}};
   Request request = PromptWith(20);
   request.timeout_us = 10 * kUsPerSecond;
   EXPECT_TRUE(queue.Check(request).ok());
   request.generate().max_tokens = 70;
   EXPECT_FALSE(queue.Check(request).ok());
-  queue.queued.tokens.oneshot = 2400;
+  queue.queued.tokens.oneshot = 900;
   EXPECT_TRUE(queue.Check(request).ok());
+}
+
+// A client that names no timeout is taken to wait for 10 s, twice the bound, unless its answer
+// alone takes longer.
+TEST(QueueBound, LeavesTimeForTheRunOfAnyClient) {
+  Queue queue(BoundedConfig());
+  queue.estimate.ObserveRun({.size = 20, .us = 2 * kUsPerSecond});
+  const auto accepts = [&](int64_t num_waiting, int32_t max_tokens) {
+    queue.queued = {.num_requests = 1, .tokens = {.oneshot = num_waiting}};
+    return queue.Check(PromptWith(max_tokens)).ok();
+  };
+  EXPECT_TRUE(accepts(4900, 25));   // 2.5 s; with the margins 3.75 s, and a wait of up to 5 s
+  EXPECT_FALSE(accepts(4900, 45));  // 4.5 s; with the margins 6.75 s, and a wait of up to 2.6 s
+  EXPECT_TRUE(accepts(2500, 45));
+  EXPECT_FALSE(accepts(1100, 90));
+  EXPECT_TRUE(accepts(900, 90));    // 9 s: a fourth of the bound is left, less the margin
+  EXPECT_TRUE(accepts(4900, 110));  // 11 s
+  EXPECT_FALSE(accepts(5100, 110));
+}
+
+// Prompts of one token of output may wait for 5 s, an answer of 60 tokens for 1. While such answers
+// are refused, the queue is kept so short that one of them can be accepted.
+TEST(QueueBound, LongAnswersHaveTheirTurn) {
+  Queue queue(BoundedConfig());
+  queue.estimate.ObserveRun({.size = 20, .us = 2 * kUsPerSecond});
+  QueueBound bound(queue.config, queue.scheduler);
+  const auto accepts = [&](int64_t num_waiting, const Request& request, TimeUs now_us) {
+    bound.Publish({}, {.num_requests = 1, .tokens = {.oneshot = num_waiting}}, queue.estimate);
+    return bound.Check(std::vector<Request>{request}, now_us).ok();
+  };
+  Request hurried = PromptWith(60);
+  hurried.timeout_us = 8 * kUsPerSecond;
+  EXPECT_FALSE(accepts(4000, hurried, 0));
+  // A client's own timeout changes nothing for others.
+  EXPECT_TRUE(accepts(4000, PromptWith(1), 0));
+  EXPECT_FALSE(accepts(4000, PromptWith(60), 0));
+  EXPECT_FALSE(accepts(4000, PromptWith(1), 4 * kUsPerSecond));
+  EXPECT_TRUE(accepts(900, PromptWith(1), 4 * kUsPerSecond));
+  EXPECT_TRUE(accepts(900, PromptWith(60), 4 * kUsPerSecond));
+  Request patient = PromptWith(1);
+  patient.timeout_us = 60 * kUsPerSecond;
+  EXPECT_TRUE(accepts(4000, patient, 4 * kUsPerSecond));
+  Request urgent = PromptWith(1);
+  urgent.priority = -1;
+  EXPECT_TRUE(accepts(4000, urgent, 4 * kUsPerSecond));
+  EXPECT_TRUE(accepts(4000, PromptWith(1), 6 * kUsPerSecond));  // none came for 5 s
+}
+
+// A request that waits for a slot, and not for prompts, shortens the queue of prompts for no one.
+TEST(QueueBound, SlotsSetNoLimitForOthers) {
+  Queue queue(BoundedConfig());
+  queue.estimate.ObserveRun({.size = 20, .us = 2 * kUsPerSecond});
+  QueueBound bound(queue.config, queue.scheduler);
+  const auto accepts = [&](const QueuedWork& queued, const Request& request) {
+    bound.Publish({}, queued, queue.estimate);
+    return bound.Check(std::vector<Request>{request}, 0).ok();
+  };
+  EXPECT_FALSE(
+      accepts({.num_requests = 8, .tokens = {.decode = 80, .budget = 400}}, PromptWith(60)));
+  EXPECT_TRUE(accepts({.num_requests = 1, .tokens = {.oneshot = 4000}}, PromptWith(1)));
 }
 
 TEST(QueueBound, RefusesMissedDeadlinesIfToldTo) {

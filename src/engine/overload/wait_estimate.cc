@@ -49,17 +49,34 @@ TimeUs WaitEstimate::PromptUs(int64_t num_tokens) const {
   return Bounded(UsPerToken() * static_cast<double>(num_tokens));
 }
 
-void WaitEstimate::ObserveRun(ExecutionClass of_class, int64_t size, TimeUs us, bool complete) {
-  if (size <= 0 || us <= 0) return;
-  if (!complete && us <= RunOf(of_class, size)) return;
-  Runs& runs = of_class == ExecutionClass::kOneShot ? oneshot_runs_ : decode_runs_;
-  runs.size = kRunsKept * runs.size + static_cast<double>(size);
-  runs.us = kRunsKept * runs.us + static_cast<double>(us);
+void WaitEstimate::ObserveRun(const Run& run) {
+  if (run.size <= 0 || run.us <= 0) return;
+  if (!run.complete && run.us <= RunOf(run.execution_class, run.size)) return;
+  const bool oneshot = run.execution_class == ExecutionClass::kOneShot;
+  Runs& runs = oneshot ? oneshot_runs_ : decode_runs_;
+  runs.size = kRunsKept * runs.size + static_cast<double>(run.size);
+  runs.us = kRunsKept * runs.us + static_cast<double>(run.us);
+  if (!run.complete) return;
+  runs.complete_size = kRunsKept * runs.complete_size + static_cast<double>(run.size);
+  runs.num_tokens = kRunsKept * runs.num_tokens + static_cast<double>(run.num_tokens);
+}
+
+void WaitEstimate::ObserveToken(TimeUs us, TimeUs now_us) {
+  const double kept = std::exp(-static_cast<double>(now_us - gap_at_us_) / kGapsMemoryUs);
+  gap_at_us_ = now_us;
+  num_gaps_ = kept * num_gaps_ + 1;
+  gaps_us_ = kept * gaps_us_ + static_cast<double>(us);
 }
 
 TimeUs WaitEstimate::RunOf(ExecutionClass of_class, int64_t size) const {
   const Runs& runs = RunsOf(of_class);
-  return runs.size > 0 ? Bounded(runs.us / runs.size * static_cast<double>(size)) : 0;
+  const double us_per_size = runs.size > 0 ? runs.us / runs.size : 0;
+  double us_per_token = 0;
+  const bool measured = num_gaps_ > 0 && runs.complete_size > 0;
+  if (of_class == ExecutionClass::kDecode && measured) {
+    us_per_token = runs.num_tokens / runs.complete_size * gaps_us_ / num_gaps_;
+  }
+  return Bounded(std::max(us_per_size, us_per_token) * static_cast<double>(size));
 }
 
 }  // namespace skein

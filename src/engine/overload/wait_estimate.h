@@ -46,7 +46,10 @@ struct ClassTokens {
 //
 // A request runs for a time in proportion to its size: the most tokens of its output if it decodes,
 // else the tokens of its prompt. The factor is the mean of the latest requests of its class.
-// Outputs that end early are thus expected.
+// Outputs that end early are thus expected. Runs that have ended say nothing of a load that has
+// just begun: for a request that decodes, the latest times between two tokens of one output count
+// as well, by the share of the most tokens that complete outputs have reached. The longer estimate
+// counts.
 //
 // Older measurements count less. Not thread-safe; may be copied.
 class WaitEstimate {
@@ -64,9 +67,18 @@ class WaitEstimate {
   // The time of a prompt's tokens, including other work.
   TimeUs PromptUs(int64_t num_tokens) const;
 
-  // A request has ended `us` after it began. Without an answer (`complete`), it would have taken
-  // longer: this counts only if it is longer than expected.
-  void ObserveRun(ExecutionClass of_class, int64_t size, TimeUs us, bool complete);
+  struct Run {
+    ExecutionClass execution_class = ExecutionClass::kDecode;
+    int64_t size = 0;
+    int64_t num_tokens = 0;  // of output
+    TimeUs us = 0;           // from the request's beginning to its end
+    // Whether it has an answer. Without one it would have taken longer: this counts only if it is
+    // longer than expected.
+    bool complete = true;
+  };
+  void ObserveRun(const Run& run);
+  // An output has got a token at `now_us`, `us` after the one before.
+  void ObserveToken(TimeUs us, TimeUs now_us);
   // The time from a request's beginning to its end; 0 if none was measured.
   TimeUs RunOf(ExecutionClass of_class, int64_t size) const;
 
@@ -74,6 +86,7 @@ class WaitEstimate {
   static constexpr double kMemoryUs = 5e6;   // after this busy time, a step counts 1 / e
   static constexpr double kPriorUs = 250e3;  // the weight of the common rate in a class's rate
   static constexpr double kRunsKept = 1 - 1.0 / 32;  // share of the weight that earlier runs keep
+  static constexpr double kGapsMemoryUs = 1e6;       // the same for the times between tokens
 
   // Weighted sums.
   struct Rate {
@@ -85,6 +98,9 @@ class WaitEstimate {
   struct Runs {
     double size = 0;
     double us = 0;
+    // Sums over complete runs alone.
+    double complete_size = 0;
+    double num_tokens = 0;
   };
 
   double UsPerToken() const;
@@ -100,6 +116,9 @@ class WaitEstimate {
   int32_t num_slots_;
   Rate all_, oneshot_, decode_;
   Runs oneshot_runs_, decode_runs_;
+  // The times between two tokens of one output: weighted sums, and the time of the last token.
+  double num_gaps_ = 0, gaps_us_ = 0;
+  TimeUs gap_at_us_ = 0;
 };
 
 }  // namespace skein

@@ -64,13 +64,52 @@ TEST(WaitEstimate, TheClassesHaveTheirOwnRates) {
 TEST(WaitEstimate, ARunIsInProportionToItsSize) {
   WaitEstimate estimate;
   EXPECT_EQ(estimate.RunOf(kDecode, 100), 0);
-  for (int i = 0; i < 10; ++i) estimate.ObserveRun(kDecode, 100, 2'000'000, true);
+  for (int i = 0; i < 10; ++i) estimate.ObserveRun({.size = 100, .us = 2'000'000});
   EXPECT_EQ(estimate.RunOf(kDecode, 50), 1'000'000);
   EXPECT_EQ(estimate.RunOf(kOneShot, 50), 0);
-  estimate.ObserveRun(kDecode, 100, 1'000'000, false);  // it might have taken longer
+  estimate.ObserveRun(
+      {.size = 100, .us = 1'000'000, .complete = false});  // it might have taken longer
   EXPECT_EQ(estimate.RunOf(kDecode, 50), 1'000'000);
-  for (int i = 0; i < 200; ++i) estimate.ObserveRun(kDecode, 100, 4'000'000, false);
+  for (int i = 0; i < 200; ++i)
+    estimate.ObserveRun({.size = 100, .us = 4'000'000, .complete = false});
   EXPECT_NEAR(static_cast<double>(estimate.RunOf(kDecode, 50)), 2e6, 1e4);
+}
+
+// Runs of 20 ms a token end, with half of the tokens that they might have had. A load begins under
+// which a token takes 100 ms.
+TEST(WaitEstimate, ALoadThatBeginsMakesRunsLonger) {
+  WaitEstimate estimate;
+  TimeUs now_us = 0;
+  const auto tokens = [&](int count, TimeUs us) {
+    for (int i = 0; i < count; ++i) estimate.ObserveToken(us, now_us += us);
+  };
+  const auto run_us = [&] { return static_cast<double>(estimate.RunOf(kDecode, 200)); };
+  tokens(50, 20'000);
+  EXPECT_EQ(run_us(), 0);  // how many tokens outputs have is not known
+  for (int i = 0; i < 10; ++i) {
+    estimate.ObserveRun({.size = 100, .num_tokens = 50, .us = 1'000'000});
+    tokens(49, 20'000);
+  }
+  EXPECT_NEAR(run_us(), 2e6, 1);
+  tokens(20, 100'000);  // 2 s
+  EXPECT_NEAR(run_us(), 6.5e6, 0.5e6);
+  tokens(100, 100'000);
+  EXPECT_NEAR(run_us(), 10e6, 0.1e6);
+  EXPECT_EQ(estimate.RunOf(kOneShot, 200), 0);
+}
+
+// 64 streams get their tokens at the same times: one slow step among many fast ones counts as such.
+TEST(WaitEstimate, OneSlowStepIsOneOfMany) {
+  WaitEstimate estimate;
+  estimate.ObserveRun({.size = 100, .num_tokens = 100, .us = 2'000'000});
+  TimeUs now_us = 0;
+  const auto step = [&](TimeUs us) {
+    now_us += us;
+    for (int stream = 0; stream < 64; ++stream) estimate.ObserveToken(us, now_us);
+  };
+  for (int i = 0; i < 500; ++i) step(20'000);
+  step(500'000);
+  EXPECT_LT(estimate.RunOf(kDecode, 100), 4'000'000);
 }
 
 }  // namespace

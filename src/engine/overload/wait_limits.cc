@@ -9,7 +9,10 @@ namespace skein {
 namespace {
 
 // Runs differ, and become slower while others join.
-constexpr double kRunMargin = 1.25;
+constexpr double kRunMargin = 1.5;
+// So do waits: a request that was accepted should be begun, although it may wait for longer than
+// was expected.
+constexpr double kWaitMargin = 1.25;
 
 }  // namespace
 
@@ -32,11 +35,12 @@ TimeUs WaitLimits::StartUs(const WaitEstimate& estimate) const {
 
 TimeUs WaitLimits::MaxWaitUs(const WaitEstimate& estimate) const {
   if (bound_us == kNever) return by_deadline ? kNever : SloStartUs(estimate);
-  const TimeUs wait_us = std::min(bound_us, BegunUs(estimate));
+  const auto begun_us = static_cast<double>(BegunUs(estimate));
+  const TimeUs wait_us = std::min<TimeUs>(bound_us, std::llround(begun_us / kWaitMargin));
   return by_deadline ? wait_us : std::min(wait_us, SloStartUs(estimate));
 }
 
-WaitLimits WaitRules::LimitsOf(const Request& request) const {
+WaitLimits WaitRules::LimitsOf(const Request& request, const WaitEstimate& estimate) const {
   WaitLimits limits = {.execution_class = ClassOf(scheduler_config_, request),
                        .size = SizeOf(scheduler_config_, request),
                        .prompt_len = std::ssize(request.prompt),
@@ -45,9 +49,9 @@ WaitLimits WaitRules::LimitsOf(const Request& request) const {
   if (bound_us > 0) {
     limits.bound_us = bound_us;
     limits.end_us = 2 * bound_us;
-    // Half of the bound belongs to the run of a client that names its timeout. The end of others
-    // is not known: a long run takes from the margin of the estimate alone.
-    limits.least_start_us = request.timeout_us ? bound_us / 2 : bound_us + bound_us / 4;
+    const bool patient =
+        !request.timeout_us && estimate.RunOf(limits.execution_class, limits.size) > limits.end_us;
+    limits.least_start_us = patient ? bound_us + bound_us / 4 : bound_us / 4;
   }
   if (config_.refuses_late) limits.slo_ttft_us = request.slo_ttft_us;
   return limits;

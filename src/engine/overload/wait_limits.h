@@ -20,8 +20,8 @@ namespace skein {
 //      estimate is less    begun by then  given up
 //
 // The start leaves time for the run: work that is begun later is done for nobody. It may lie before
-// the bound, and then bounds the estimate as well. `least_start_us` keeps a long expected run from
-// leaving no time at all.
+// the bound: then an estimate must be less than the start, with a margin. `least_start_us` keeps a
+// long expected run from leaving no time at all.
 struct WaitLimits {
   static constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
 
@@ -57,7 +57,9 @@ class WaitRules {
         scheduler_config_(scheduler_config),
         by_deadline_(OrdersByDeadline(scheduler_config)) {}
 
-  WaitLimits LimitsOf(const Request& request) const;
+  // A client that names no timeout, but asks for a run that takes longer than to its end, is taken
+  // to wait for it. This is decided by the estimate at the request's arrival.
+  WaitLimits LimitsOf(const Request& request, const WaitEstimate& estimate) const;
 
  private:
   const EngineConfig& config_;

@@ -130,8 +130,8 @@ struct EncoderFields {
   bool output_bias = true;  // of the head that predicts masked tokens: biases of the logits
   // Whether config.json names a head that predicts masked tokens. It is read if vectors are sparse.
   bool predicts_masked = false;
-  // The size of a vector, if ColBERT's projection is in the model's own file; 0: Dense modules
-  // project.
+  // The size of a ColBERT model's vectors if the matrix that makes them is in the model's own file.
+  // 0: it is in a module of its own (sentence-transformers' Dense), or there is none.
   int32_t token_width = 0;
   SparseFields sparse;        // with Head::kMaskedLanguageModel
   std::string tensor_prefix;  // of the encoder's tensors in the files: "model." or nothing

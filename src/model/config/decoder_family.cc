@@ -8,14 +8,15 @@
 namespace skein {
 namespace {
 
-// Published configs of Gemma 3 omit these members if they have the library's values.
+// Published configs of Gemma 3 omit these members if their values are the defaults of HuggingFace's
+// transformers.
 constexpr SizeDefault kGemma3Sizes[] = {
     {"vocab_size", 262208},     {"num_attention_heads", 8},
     {"num_key_value_heads", 4}, {"max_position_embeddings", 131072},
     {"sliding_window", 4096},   {"query_pre_attn_scalar", 256},
 };
 
-// The library's sizes of Qwen3.5.
+// The defaults of transformers for Qwen3.5.
 constexpr SizeDefault kQwen35Sizes[] = {
     {"vocab_size", 248320},         {"hidden_size", 4096},          {"intermediate_size", 12288},
     {"num_hidden_layers", 32},      {"num_attention_heads", 16},    {"num_key_value_heads", 4},

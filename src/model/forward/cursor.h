@@ -60,8 +60,9 @@ class OperatorCursor {
   // passes stop between tickets.
   bool AtBoundary(StopAt stop_at) const;
 
-  // Goes to the next operator, or back to the first operator of a group for the group's next chunk
-  // of rows. `num_active`: the present number of active rows.
+  // Goes to the next operator. Behind the last operator of a group, which runs chunk by chunk, that
+  // is the group's first operator if a chunk is left. `num_active`: the number of rows that the
+  // pass still computes.
   void Next(int32_t num_active);
 
  private:

@@ -138,7 +138,9 @@ struct ForwardWorkspace {
   ExpertSums expert_sums;
   std::byte* expert_in = nullptr;   // t [slots, hidden]
   std::byte* expert_act = nullptr;  // t [slots, expert_padded]
-  // [slots, the wider of hidden and expert_padded]: of expert_in, then of expert_act; as quantized
+  // The rows of expert_in rounded to int8, then those of expert_act in the same memory:
+  // [slots, the wider of hidden and expert_padded]. As `quantized`, it is for weights of 4 to 8
+  // bits.
   QuantizedRows expert_quantized;
   std::byte* own_kv = nullptr;  // blocks [max_own_blocks] of one layer (KvLayout)
   // The outputs of chunks. They are x, q and own_kv themselves, unless outputs are collected; x_out

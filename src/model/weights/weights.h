@@ -136,7 +136,8 @@ struct ModelWeights {
   // scorer's norm.
   DecisionHeadWeights decision;
   CompactHeadWeights compact_head;  // instead of `decision`, if the head is compact
-  JointHeadWeights joint_head;      // instead of `decision`, if the head is joint
+  // Instead of `decision`, for a head that reads all questions of a request together.
+  JointHeadWeights joint_head;
 
   // For an embedding model: the modules after the pooling, or for each token's state, in order.
   // LoadWeights only reads a projection in the model's own file (EncoderFields::token_width).

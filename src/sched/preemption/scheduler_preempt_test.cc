@@ -125,7 +125,8 @@ TEST(SchedulerPreempt, MembersOfAPrefixThatWasDroppedBeginAnew) {
     request.priority = 9;
     f.scheduler->Arrive(id, std::move(request), ++f.now_us);
   }
-  EXPECT_EQ(f.Plan().size(), 2u);  // the prefix and one of the requests
+  // The step computes the shared prefix and one of the requests.
+  EXPECT_EQ(f.Plan().size(), 2u);
   DropByTwo(2, &f);
   f.Complete();
   EXPECT_EQ(f.Plan(), Ids{2});
