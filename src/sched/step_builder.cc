@@ -247,7 +247,13 @@ StepBuilder::Added StepBuilder::AddHead(Sequence* head) {
     if (head->shared_prefix != nullptr && head->shared_prefix->suspended) return Added::kLater;
   }
   const bool waits = forests || (shares && batching_->WaitsForPrefixes());
-  if (waits && head->shared_prefix == nullptr && WaitsForPrefix(head)) return Added::kLater;
+  // The questions on one input arrive together: in one step, each would compute the input.
+  const bool grouped = shares && head->request->request.group.id != 0;
+  if ((waits || grouped) && head->shared_prefix == nullptr && WaitsForPrefix(head)) {
+    // In the order of arrival, no later request takes the rest of the step.
+    const bool in_line = !waits && config_.policies.order == Order::kFcfs;
+    return in_line ? Added::kNoTokens : Added::kLater;
+  }
   if (forests) {
     if (head->shared_prefix == nullptr && head->oneshot()) {
       const int32_t num_blocks =

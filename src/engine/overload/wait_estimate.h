@@ -86,7 +86,7 @@ class WaitEstimate {
   static constexpr double kMemoryUs = 5e6;   // after this busy time, a step counts 1 / e
   static constexpr double kPriorUs = 250e3;  // the weight of the common rate in a class's rate
   static constexpr double kRunsKept = 1 - 1.0 / 32;  // share of the weight that earlier runs keep
-  static constexpr double kGapsMemoryUs = 1e6;       // the same for the times between tokens
+  static constexpr double kGapsMemoryUs = 1e6;  // after this time, a gap of tokens counts 1 / e
 
   // Weighted sums.
   struct Rate {

@@ -36,8 +36,9 @@ class BatchingPolicy {
   // If true, a waiting request with more tokens than MaxTokens is passed over, and the next request
   // in order that fits joins. If false, that request ends the step.
   virtual bool SkipsToFit() const { return false; }
-  // Whether a waiting request is left for a later step while a row of this step computes its prefix
-  // (SchedulerConfig::max_prefix_wait_us).
+  // Whether any waiting request is left for a later step while a row of this step computes its
+  // prefix (SchedulerConfig::max_prefix_wait_us). One that arrived with others (RequestGroup)
+  // always is.
   virtual bool WaitsForPrefixes() const { return false; }
   // Whether decisions depend on the cost model, so that measuring its costs (a profile run)
   // improves them.

@@ -453,6 +453,20 @@ TEST(Fairness, StrictPresetsKeepTheOrderOfArrival) {
   }
 }
 
+// The members of a group wait for the step that computes their input, in every preset.
+TEST(Fairness, AGroupComputesItsInputOnce) {
+  for (const char* preset : {"chunked-fcfs", "paged-fcfs", "sglang-lpm", "flow-prefill"}) {
+    SCOPED_TRACE(preset);
+    EngineConfig config = SomeConfig();
+    config.scheduler.policies = FindPreset(preset)->policies;
+    Harness harness(config);
+    ArriveGroup(&harness, 1, 3, 300, 100, "");
+    harness.RunAll();
+    // The 12 tokens behind the last full block of the input belong to no shared block.
+    EXPECT_EQ(harness.work.tokens, 400 + 2 * (100 + 300 % kBlockTokens));
+  }
+}
+
 // Chat requests arrive while the pool is small, once with and once without many OneShot requests.
 struct Admissions {
   int32_t max_decoding = 0;
