@@ -52,8 +52,6 @@ EXCEPTIONS = [
     ("files", "Normalizer", 2, "its steps stand apart; to become a class of their own"),
     ("files", "ReplaceRule", 2, "the same"),
     ("files", "PreTokenizer", 2, "its cuts stand apart; to become a class of their own"),
-    ("starters", "docs/results/decision-quality.md", 2, "to be mended with its script"),
-    ("columns", "docs/results/decision-quality.md", 10, "the same"),
 ]
 
 
