@@ -48,10 +48,6 @@ CLOSES = re.compile(r"^( *)\}$")
 EXCEPTIONS = [
     ("members", "ModelConfig", 31, "the fields of config.json, with a few values derived from them"),
     ("methods", "ExprParser", 51, "one function a rule of the grammar"),
-    ("methods", "ChunkedHashTree", 41, "one function an operation on the tree; to lose one"),
-    ("files", "Normalizer", 2, "its steps stand apart; to become a class of their own"),
-    ("files", "ReplaceRule", 2, "the same"),
-    ("files", "PreTokenizer", 2, "its cuts stand apart; to become a class of their own"),
 ]
 
 

@@ -15,10 +15,25 @@ size_t HomeOf(int32_t parent, uint64_t hash, size_t mask) {
   return (hash ^ (static_cast<uint64_t>(parent) * kSpread)) & mask;
 }
 
+// Returns the index of a fresh item: a free one's, else that of one behind the last. `free` has
+// room for the indices of all items, so that freeing one allocates nothing.
+template <typename Item>
+int32_t TakeFresh(std::vector<Item>* items, std::vector<int32_t>* free) {
+  if (!free->empty()) {
+    const int32_t index = free->back();
+    free->pop_back();
+    (*items)[index] = Item{};
+    return index;
+  }
+  items->emplace_back();
+  if (free->capacity() < items->capacity()) free->reserve(items->capacity());
+  return static_cast<int32_t>(items->size()) - 1;
+}
+
 }  // namespace
 
 ChunkedHashTree::ChunkedHashTree(Choice choice) : choice_(choice) {
-  NewNode();  // the root
+  TakeFresh(&nodes_, &free_nodes_);  // the root
   GrowSlots(64);
 }
 
@@ -33,8 +48,9 @@ void ChunkedHashTree::Reserve(int32_t num_requests) {
 
 ChunkedHashTree::Handle ChunkedHashTree::Insert(const ChunkHashes& hashes, const Rank& rank) {
   SKEIN_CHECK(hashes.num_chunks >= 1);
-  const Handle request = NewEntry();
+  const Handle request = TakeFresh(&requests_, &free_requests_);
   Entry& entry = requests_[request];
+  entry.in_tree = true;
   entry.hashes = hashes;
   entry.item.key = {rank.priority, hashes.num_chunks, rank.rank, rank.arrival, request};
   const int32_t node = Locate(request);
@@ -206,34 +222,6 @@ void ChunkedHashTree::RaiseSharedEnd() {
 
 // --- Structure ---
 
-int32_t ChunkedHashTree::NewNode() {
-  if (!free_nodes_.empty()) {
-    const int32_t node = free_nodes_.back();
-    free_nodes_.pop_back();
-    nodes_[node] = Node{};
-    return node;
-  }
-  nodes_.emplace_back();
-  if (free_nodes_.capacity() < nodes_.capacity()) free_nodes_.reserve(nodes_.capacity());
-  return static_cast<int32_t>(nodes_.size()) - 1;
-}
-
-ChunkedHashTree::Handle ChunkedHashTree::NewEntry() {
-  Handle request = static_cast<Handle>(requests_.size());
-  if (!free_requests_.empty()) {
-    request = free_requests_.back();
-    free_requests_.pop_back();
-    requests_[request] = Entry{};
-  } else {
-    requests_.emplace_back();
-    if (free_requests_.capacity() < requests_.capacity()) {
-      free_requests_.reserve(requests_.capacity());
-    }
-  }
-  requests_[request].in_tree = true;
-  return request;
-}
-
 // Finds or makes the node at which the request's vector ends.
 int32_t ChunkedHashTree::Locate(Handle request) {
   const int32_t length = requests_[request].hashes.num_chunks;
@@ -263,7 +251,7 @@ int32_t ChunkedHashTree::Locate(Handle request) {
 }
 
 int32_t ChunkedHashTree::NewLeaf(int32_t parent, Handle request) {
-  const int32_t node = NewNode();
+  const int32_t node = TakeFresh(&nodes_, &free_nodes_);
   Node& it = nodes_[node];
   it.parent = parent;
   it.end = requests_[request].hashes.num_chunks;
@@ -276,7 +264,7 @@ int32_t ChunkedHashTree::NewLeaf(int32_t parent, Handle request) {
 
 // Splits a node at a level inside it; returns the upper part.
 int32_t ChunkedHashTree::Split(int32_t node, int32_t level) {
-  const int32_t upper = NewNode();
+  const int32_t upper = TakeFresh(&nodes_, &free_nodes_);
   Node& low = nodes_[node];
   Node& up = nodes_[upper];
   TakeOut(node);

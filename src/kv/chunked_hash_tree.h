@@ -173,8 +173,6 @@ class ChunkedHashTree {
   void GrowSlots(size_t num_slots);
 
   // Structure.
-  int32_t NewNode();
-  Handle NewEntry();
   int32_t Locate(Handle request);
   int32_t Split(int32_t node, int32_t level);
   int32_t NewLeaf(int32_t parent, Handle request);
