@@ -250,9 +250,7 @@ StepBuilder::Added StepBuilder::AddHead(Sequence* head) {
   // The questions on one input arrive together: in one step, each would compute the input.
   const bool grouped = shares && head->request->request.group.id != 0;
   if ((waits || grouped) && head->shared_prefix == nullptr && WaitsForPrefix(head)) {
-    // In the order of arrival, no later request takes the rest of the step.
-    const bool in_line = !waits && config_.policies.order == Order::kFcfs;
-    return in_line ? Added::kNoTokens : Added::kLater;
+    return !waits && order_->InLine() ? Added::kNoTokens : Added::kLater;
   }
   if (forests) {
     if (head->shared_prefix == nullptr && head->oneshot()) {

@@ -287,7 +287,8 @@ class Server {
 
 class TenfoldOverload : public ::testing::TestWithParam<std::string> {
  protected:
-  static void KeepsThePeak(int32_t output_tokens) {
+  // `late_part`: at most one in so many accepted requests is ended before it has begun.
+  static void KeepsThePeak(int32_t output_tokens, int64_t late_part) {
     const auto peak_of = [&](int num_clients) {
       return Server(GetParam(), output_tokens).Closed(num_clients);
     };
@@ -315,17 +316,17 @@ class TenfoldOverload : public ::testing::TestWithParam<std::string> {
     // Both kinds have their share of the answers.
     EXPECT_GE(load.decisions, std::ssize(load.took_us) / 4);
     EXPECT_LE(load.decisions, std::ssize(load.took_us) * 7 / 8);
-    EXPECT_LE(load.ended_late, load.accepted() / 5);
+    EXPECT_LE(load.ended_late, load.accepted() / late_part);
     EXPECT_LE(p99_us, kPatienceUs);
     // The queue that is left takes no longer than its bound, and its last runs.
     EXPECT_LE(load.busy_us, kLoadUs + kPatienceUs);
   }
 };
 
-TEST_P(TenfoldOverload, KeepsThePeakOfGoodput) { KeepsThePeak(32); }
+TEST_P(TenfoldOverload, KeepsThePeakOfGoodput) { KeepsThePeak(32, 7); }
 
 // A continuation takes most of the time for which its client waits.
-TEST_P(TenfoldOverload, LeavesTimeForLongAnswers) { KeepsThePeak(64); }
+TEST_P(TenfoldOverload, LeavesTimeForLongAnswers) { KeepsThePeak(64, 6); }
 
 std::vector<std::string> PresetNames() {
   std::vector<std::string> names;

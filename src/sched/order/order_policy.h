@@ -66,6 +66,8 @@ class OrderPolicy {
   virtual bool LooksAtCache() const { return FollowsCache(); }
   // Whether Rerank depends on the cached share of a prompt at any time.
   virtual bool FollowsCache() const { return false; }
+  // Whether no request takes the rest of a step that an earlier arrival waits to enter.
+  virtual bool InLine() const { return false; }
   // Whether ranks are deadlines. A priority then shifts the deadline and is no rank of its own.
   // Ranks follow the progress of prompts, and urgent requests go before started prompts.
   virtual bool ByDeadline() const { return false; }

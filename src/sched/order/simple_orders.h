@@ -8,6 +8,7 @@ namespace skein {
 // First come, first served.
 class FcfsOrder final : public OrderPolicy {
  public:
+  bool InLine() const override { return true; }
   Ranking RankArrival(const OrderView& /*view*/, TimeUs /*now_us*/) override { return {}; }
 };
 
