@@ -61,6 +61,8 @@ struct EngineStats {
   uint64_t shared_prefixes = 0;       // computed once for several OneShot requests (forests)
   uint64_t shared_prefix_tokens = 0;  // tokens that requests took from those prefixes
   uint64_t prefix_waits = 0;          // requests that waited while another computed their prefix
+  uint64_t calls_refused = 0;         // by Submit and SubmitGroup, for the length of the queue
+  uint64_t calls_refused_early = 0;   // by CheckWait
   uint64_t requests_oneshot = 0;      // finished requests, by execution class
   uint64_t requests_decode = 0;
   uint64_t decode_slots_taken = 0;   // slots that the decode set assigned; OneShot takes none
@@ -136,6 +138,14 @@ class Engine {
   // the member's index.
   virtual Status SubmitGroup(std::vector<Request> requests, OutputCallback callback,
                              std::vector<RequestId>* ids) = 0;
+
+  // Fails with kResourceExhausted if Submit would now refuse the request for its wait, whatever its
+  // prompt of at most `max_prompt_len` tokens. `request` has all but its prompt. So the caller need
+  // not make the prompt of a request that would be refused. Ok decides nothing: Submit checks
+  // again.
+  virtual Status CheckWait(const Request& /*request*/, int64_t /*max_prompt_len*/) {
+    return Status::Ok();
+  }
 
   // Ends a request (all its samples, with kCancelled) within one step. Unknown ids are ignored.
   virtual void Cancel(RequestId id) = 0;

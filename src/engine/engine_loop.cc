@@ -131,6 +131,15 @@ Status EngineLoop::SubmitGroup(std::vector<Request> requests, OutputCallback cal
   return Enqueue(std::move(requests), std::move(callback), ids);
 }
 
+Status EngineLoop::CheckWait(const Request& request, int64_t max_prompt_len) {
+  // Submit says what is wrong with such a request.
+  if (request.generates() && !ValidateRequest(limits_, request).ok()) return Status::Ok();
+  const ReserveScope scope;
+  const std::lock_guard lock(mutex_);
+  if (!accepting_ || MemoryReserve::IsShort()) return Status::Ok();
+  return queue_.CheckWithoutPrompt(request, max_prompt_len, clock_->NowUs());
+}
+
 Status EngineLoop::Enqueue(std::vector<Request> requests, OutputCallback callback,
                            std::vector<RequestId>* ids) {
   const ReserveScope scope;
@@ -229,6 +238,8 @@ EngineStats EngineLoop::Stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = published_stats_;
   stats.num_requests_waiting += queue_.num_arriving();
+  stats.calls_refused = queue_.num_refused();
+  stats.calls_refused_early = queue_.num_refused_without_prompt();
   return stats;
 }
 

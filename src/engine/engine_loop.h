@@ -64,6 +64,7 @@ class EngineLoop final : public Engine {
   Status Submit(Request request, OutputCallback callback, RequestId* id) override;
   Status SubmitGroup(std::vector<Request> requests, OutputCallback callback,
                      std::vector<RequestId>* ids) override;
+  Status CheckWait(const Request& request, int64_t max_prompt_len) override;
   void Cancel(RequestId id) override;
   void CancelSample(RequestId id, int32_t sample) override;
   EngineLimits Limits() const override { return limits_; }

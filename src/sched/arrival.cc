@@ -10,20 +10,22 @@
 
 namespace skein {
 
-int32_t BudgetOf(const SchedulerConfig& config, const Request& request) {
+int32_t BudgetOf(const SchedulerConfig& config, const Request& request, int64_t prompt_len) {
   if (!request.generates()) return 0;
-  const auto room = static_cast<int64_t>(config.max_model_len) - std::ssize(request.prompt);
+  const int64_t room = config.max_model_len - prompt_len;
   return static_cast<int32_t>(std::min<int64_t>(request.generate().max_tokens, room));
 }
 
-ExecutionClass ClassOf(const SchedulerConfig& config, const Request& request) {
-  return BudgetOf(config, request) <= 1 && !config.force_decode_path ? ExecutionClass::kOneShot
-                                                                     : ExecutionClass::kDecode;
+ExecutionClass ClassOf(const SchedulerConfig& config, const Request& request, int64_t prompt_len) {
+  return BudgetOf(config, request, prompt_len) <= 1 && !config.force_decode_path
+             ? ExecutionClass::kOneShot
+             : ExecutionClass::kDecode;
 }
 
-int64_t SizeOf(const SchedulerConfig& config, const Request& request) {
-  return ClassOf(config, request) == ExecutionClass::kDecode ? BudgetOf(config, request)
-                                                             : std::ssize(request.prompt);
+int64_t SizeOf(const SchedulerConfig& config, const Request& request, int64_t prompt_len) {
+  return ClassOf(config, request, prompt_len) == ExecutionClass::kDecode
+             ? BudgetOf(config, request, prompt_len)
+             : prompt_len;
 }
 
 TimeUs MaxWaitUs(const Request& request, TimeUs max_wait_us) {

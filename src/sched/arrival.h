@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <memory>
 
 #include "sched/config.h"
@@ -13,11 +14,23 @@ namespace skein {
 // the field and the numbers.
 Status CheckFits(const SchedulerConfig& config, const Request& request);
 
-// The most tokens of output that the request can get; 0 if it does not generate.
-int32_t BudgetOf(const SchedulerConfig& config, const Request& request);
-ExecutionClass ClassOf(const SchedulerConfig& config, const Request& request);
+// The most tokens of output that the request can get behind a prompt of `prompt_len` tokens; 0 if
+// it does not generate.
+int32_t BudgetOf(const SchedulerConfig& config, const Request& request, int64_t prompt_len);
+ExecutionClass ClassOf(const SchedulerConfig& config, const Request& request, int64_t prompt_len);
 // The size that a request's run grows with: the budget if it decodes, else the prompt's tokens.
-int64_t SizeOf(const SchedulerConfig& config, const Request& request);
+int64_t SizeOf(const SchedulerConfig& config, const Request& request, int64_t prompt_len);
+
+// The same for the request's own prompt.
+inline int32_t BudgetOf(const SchedulerConfig& config, const Request& request) {
+  return BudgetOf(config, request, std::ssize(request.prompt));
+}
+inline ExecutionClass ClassOf(const SchedulerConfig& config, const Request& request) {
+  return ClassOf(config, request, std::ssize(request.prompt));
+}
+inline int64_t SizeOf(const SchedulerConfig& config, const Request& request) {
+  return SizeOf(config, request, std::ssize(request.prompt));
+}
 
 // The bound on the request's wait, from its arrival: half of its timeout, since the rest is left
 // for errors of estimates and for the run itself. Without a timeout it is `max_wait_us`. 0: none.

@@ -97,7 +97,9 @@ void LocalRoutes::Post(const std::string& path, std::string body,
     AbortPause pause(&num_aborts_, num_aborts);
     const PauseScope scope(&pause);
     try {
-      route->handler(context_, request, responder);
+      ServerContext context = context_;
+      context.body_bytes = request->body.size();
+      route->handler(context, request, responder);
     } catch (const std::bad_alloc&) {
       responder->Send(OutOfMemoryResponse());
     }

@@ -137,8 +137,17 @@ void AddHandover(const EngineStats& s, const EngineMetrics& engine) {
                  Count(s.handover_blocks));
 }
 
+void AddRefusals(const EngineStats& s, const EngineMetrics& engine) {
+  constexpr char kName[] = "skein_calls_refused_total";
+  constexpr char kHelp[] =
+      "Calls refused for the length of the queue, by whether their prompts had been made.";
+  engine.CounterBy(kName, kHelp, "prompts", "made", Count(s.calls_refused));
+  engine.CounterBy(kName, kHelp, "prompts", "none", Count(s.calls_refused_early));
+}
+
 void AddScheduling(const EngineStats& s, const EngineMetrics& engine) {
   AddHandover(s, engine);
+  AddRefusals(s, engine);
   constexpr char kRounds[] = "skein_scheduler_rounds_total";
   constexpr char kRoundsHelp[] = "Scheduling rounds, by cause.";
   engine.CounterBy(kRounds, kRoundsHelp, "cause", "arrival", Count(s.rounds_arrival));

@@ -24,6 +24,7 @@ struct ServerContext {
   bool serving = true;                    // false while models load and while the server drains
   std::function<uint64_t()> random_seed;  // the seed of requests that have none
   RouteClass route_class = RouteClass::kOther;  // the class of the request's route
+  size_t body_bytes = 0;                        // the length of the request's body
   BatchService* batches = nullptr;              // null: there are none
   // Counts tokens against the limits of the caller's key; null if the key has no limit.
   std::function<void(int64_t num_tokens)> charge;

@@ -147,6 +147,10 @@ class FakeEngine final : public Engine {
     }
     return Status::Ok();
   }
+  Status CheckWait(const Request&, int64_t) override {
+    if (!Get(refuses_early_)) return Status::Ok();
+    return Status(StatusCode::kResourceExhausted, "the queue is too long").RetryAfter(3);
+  }
   void Cancel(RequestId id) override {
     std::lock_guard lock(mutex_);
     const auto found = running_.find(id);
@@ -243,6 +247,10 @@ class FakeEngine final : public Engine {
   }
   void set_queue_limit(int32_t limit) {
     Set([&] { queue_limit_ = limit; });
+  }
+  // CheckWait fails, and Submit does not.
+  void set_refuses_early(bool refuses) {
+    Set([&] { refuses_early_ = refuses; });
   }
   void set_max_whole_prompt_len(int32_t num_tokens) {
     Set([&] { max_whole_prompt_len_ = num_tokens; });
@@ -418,6 +426,7 @@ class FakeEngine final : public Engine {
   bool paused_ = false;
   bool failing_ = false;
   int32_t queue_limit_ = 1000;
+  bool refuses_early_ = false;
   int32_t max_whole_prompt_len_ = 0;
   int num_cancelled_ = 0;
   int num_samples_cancelled_ = 0;

@@ -21,7 +21,8 @@ LocalClient::~LocalClient() {
 Result<std::vector<TokenId>> LocalClient::ReadPrompt(const Json& body, FieldReader* reader) const {
   std::vector<TokenId> ids;
   if (body.contains("messages")) {
-    SKEIN_ASSIGN_OR_RETURN(const std::string text, RenderChat(*model_, reader));
+    SKEIN_ASSIGN_OR_RETURN(const Json chat, ReadChat(*model_, reader));
+    SKEIN_ASSIGN_OR_RETURN(const std::string text, RenderChat(*model_, chat));
     // The rendered template contains the special tokens already.
     SKEIN_RETURN_IF_ERROR(EncodeChat(*model_, text, false, /*max_tokens=*/0, &ids));
     return ids;

@@ -56,6 +56,10 @@ class HandoverEngine final : public Engine {
                      std::vector<RequestId>* ids) override {
     return local_->SubmitGroup(std::move(requests), std::move(callback), ids);
   }
+  // Requests that may go to the peer wait here for their prefill alone: Submit decides.
+  Status CheckWait(const Request& request, int64_t max_prompt_len) override {
+    return request.generates() ? Status::Ok() : local_->CheckWait(request, max_prompt_len);
+  }
   void Cancel(RequestId id) override { CancelSample(id, -1); }
   void CancelSample(RequestId id, int32_t sample) override;
   EngineLimits Limits() const override { return local_->Limits(); }

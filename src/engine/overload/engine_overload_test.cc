@@ -97,5 +97,36 @@ TEST(EngineOverload, LateWorkIsEnded) {
   EXPECT_TRUE(fixture.engine->Drain(1'000'000));
 }
 
+// Without its prompt, a request is refused only while Submit would refuse it, and never accepted.
+TEST(EngineOverload, ARequestIsRefusedBeforeItHasAPrompt) {
+  Fixture fixture({.step_us = kStepUs},
+                  [](EngineConfig* config) { config->max_wait_us = 3'600'000'000; });
+  RunOne(&fixture);
+  Request hurried = MakeRequest(64, 1);
+  hurried.timeout_us = 5 * kStepUs;
+  Request outline = hurried;
+  outline.prompt.clear();
+  EXPECT_TRUE(fixture.engine->CheckWait(outline, 64).ok());
+  RequestId id = 0;
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_TRUE(fixture.engine->Submit(MakeRequest(64, 1), fixture.answers.Callback(), &id).ok());
+  }
+  const Status early = fixture.engine->CheckWait(outline, 64);
+  EXPECT_EQ(early.code(), StatusCode::kResourceExhausted);
+  EXPECT_GE(early.retry_after_s(), 1);
+  EXPECT_EQ(fixture.engine->Submit(hurried, fixture.answers.Callback(), &id).code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_EQ(fixture.engine->Stats().calls_refused, 1U);
+  EXPECT_EQ(fixture.engine->Stats().calls_refused_early, 1U);
+  // Submit says what is wrong with a request.
+  outline.generate().max_tokens = -1;
+  EXPECT_TRUE(fixture.engine->CheckWait(outline, 64).ok());
+  outline.generate().max_tokens = 1;
+  fixture.answers.WaitFinished(31);
+  EXPECT_TRUE(fixture.engine->CheckWait(outline, 64).ok());
+  EXPECT_TRUE(fixture.engine->Drain(1'000'000));
+  EXPECT_TRUE(fixture.engine->CheckWait(outline, 64).ok());
+}
+
 }  // namespace
 }  // namespace skein

@@ -31,10 +31,15 @@ class QueueBound {
  public:
   // The configurations outlive this object.
   QueueBound(const EngineConfig& config, const SchedulerConfig& scheduler_config)
-      : config_(config), rules_(config, scheduler_config) {}
+      : config_(config),
+        max_model_len_(scheduler_config.max_model_len),
+        rules_(config, scheduler_config) {}
 
   // Fails with kResourceExhausted, and says when to try again. All requests are accepted or none.
   Status Check(std::span<const Request> requests, TimeUs now_us);
+  // Fails if Check would fail for `request` with any prompt of 1 to `max_prompt_len` tokens. The
+  // request has all but its prompt. Ok decides nothing.
+  Status CheckWithoutPrompt(const Request& request, int64_t max_prompt_len, TimeUs now_us);
   // Requests were accepted; they are on their way to the scheduler.
   void NoteAccepted(const QueuedWork& work);
   // Some of them (`arrived`) have reached the scheduler, whose queue now holds `queued`.
@@ -42,6 +47,9 @@ class QueueBound {
 
   // Accepted requests that have not reached the scheduler.
   int32_t num_arriving() const { return arriving_.num_requests; }
+  // Failures of Check and of CheckWithoutPrompt.
+  uint64_t num_refused() const { return num_refused_; }
+  uint64_t num_refused_without_prompt() const { return num_refused_without_prompt_; }
   // They never change: any thread may use them without the mutex.
   const WaitRules& rules() const { return rules_; }
 
@@ -55,15 +63,24 @@ class QueueBound {
 
   static constexpr TimeUs kCommonUs = 5'000'000;  // a limit holds for so long
 
-  Status CheckWait(const Request& request, TimeUs now_us);
+  Status CheckNumber(int32_t count) const;
+  // The longest estimated wait with which the request is accepted.
+  TimeUs MaxWaitUs(const Request& request, const WaitLimits& limits, TimeUs now_us) const;
+  TimeUs WaitUs(ExecutionClass of_class) const;
+  bool Accepts(const Request& request, const WaitLimits& limits, TimeUs now_us) const;
+  // The failure of a request that is not accepted. Sets the common limit if its run is long.
+  Status Refuse(const Request& request, const WaitLimits& limits, TimeUs now_us);
   QueuedWork Waiting() const;
 
   const EngineConfig& config_;
+  const int32_t max_model_len_;
   const WaitRules rules_;
   QueuedWork arriving_;
   QueuedWork queued_;
   WaitEstimate estimate_;
   CommonLimit common_;
+  uint64_t num_refused_ = 0;
+  uint64_t num_refused_without_prompt_ = 0;
 };
 
 }  // namespace skein

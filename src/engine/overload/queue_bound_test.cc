@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <random>
 #include <vector>
 
 #include "sched/config.h"
@@ -182,6 +185,97 @@ TEST(QueueBound, RefusesMissedDeadlinesIfToldTo) {
   request.slo_ttft_us = kUsPerSecond;
   config.scheduler.policies.order = Order::kEdf;
   EXPECT_TRUE(accepts(2000));
+}
+
+// The state of a random queue and a random request; all draws come from `random`.
+struct RandomCase {
+  explicit RandomCase(std::mt19937_64* random) : random_(*random) {
+    config = BoundedConfig(Of(4) == 0 ? Order::kEdf : Order::kFcfs);
+    config.max_queued_requests = static_cast<int32_t>(5 + Of(20));
+    config.max_wait_us = Of(4) == 0 ? 0 : Of(6) * kUsPerSecond;
+    config.refuses_late = Of(2) == 0;
+    config.scheduler.max_model_len = kMaxModelLen;
+    request.priority = static_cast<int32_t>(Of(3)) - 1;
+    if (Of(2) == 0) request.timeout_us = 1 + Of(12) * kUsPerSecond;
+    if (Of(3) == 0) request.slo_ttft_us = 1 + Of(3'000'000);
+    if (Of(4) == 0) {
+      request.output = LabelSpec{{1, 2}};
+    } else {
+      request.generate().max_tokens = static_cast<int32_t>(Of(2) == 0 ? Of(4) : Of(60));
+    }
+    queued = {.num_requests = static_cast<int32_t>(Of(10)),
+              .tokens = {.oneshot = Of(8000), .decode = Of(8000), .budget = Of(300)}};
+    for (int i = 0; i < 2; ++i) {
+      estimate.ObserveRun(
+          {.execution_class = i == 0 ? ExecutionClass::kDecode : ExecutionClass::kOneShot,
+           .size = 1 + Of(40),
+           .us = Of(20) * kUsPerSecond});
+    }
+    max_prompt_len = 1 + Of(Of(2) == 0 ? 10 : 2 * kMaxModelLen);
+  }
+
+  int64_t Of(int64_t count) {
+    return static_cast<int64_t>(random_() % static_cast<uint64_t>(count));
+  }
+
+  static constexpr int32_t kMaxModelLen = 48;
+  std::mt19937_64& random_;
+  EngineConfig config;
+  Request request;
+  QueuedWork queued;
+  WaitEstimate estimate{1000, 4};
+  int64_t max_prompt_len = 0;
+};
+
+// A refusal without the prompt is a refusal with any prompt. Without a deadline the reverse holds,
+// too.
+TEST(QueueBound, RefusesWithoutAPromptWhatItRefusesWithAny) {
+  constexpr uint64_t kSeed = 11;
+  SCOPED_TRACE(kSeed);
+  std::mt19937_64 random(kSeed);
+  int num_refused = 0, num_accepted = 0;
+  for (int i = 0; i < 5000; ++i) {
+    SCOPED_TRACE(i);
+    RandomCase of(&random);
+    const SchedulerConfig scheduler = MakeSchedulerConfig(of.config).value();
+    QueueBound bound(of.config, scheduler);
+    bound.Publish({}, of.queued, of.estimate);
+    // It may set a limit for the others.
+    Request before = PromptWith(static_cast<int32_t>(of.Of(40)));
+    before.prompt.resize(4);
+    (void)bound.Check(std::vector<Request>{before}, 0);
+    const bool generates = of.request.generates();
+    const int64_t longest =
+        std::min<int64_t>(of.max_prompt_len, RandomCase::kMaxModelLen - (generates ? 1 : 0));
+    bool any = false;
+    for (int64_t prompt_len = 1; prompt_len <= longest; ++prompt_len) {
+      Request request = of.request;
+      request.prompt.assign(static_cast<size_t>(prompt_len), 1);
+      any = any || QueueBound(bound).Check(std::vector<Request>{request}, 0).ok();
+    }
+    const Status status = bound.CheckWithoutPrompt(of.request, of.max_prompt_len, 0);
+    if (!status.ok()) EXPECT_FALSE(any);
+    if (!of.request.slo_ttft_us) EXPECT_EQ(status.ok(), any);
+    EXPECT_EQ(bound.num_refused_without_prompt(), status.ok() ? 0U : 1U);
+    (status.ok() ? num_accepted : num_refused) += 1;
+  }
+  EXPECT_GT(num_refused, 500);
+  EXPECT_GT(num_accepted, 500);
+}
+
+// A long answer that is refused without its prompt limits the queue as any other does.
+TEST(QueueBound, ALongAnswerWithoutAPromptSetsALimitForOthers) {
+  Queue queue(BoundedConfig());
+  queue.estimate.ObserveRun({.size = 20, .us = 2 * kUsPerSecond});
+  QueueBound bound(queue.config, queue.scheduler);
+  bound.Publish({}, {.num_requests = 1, .tokens = {.oneshot = 4000}}, queue.estimate);
+  Request request = PromptWith(60);
+  request.prompt.clear();
+  EXPECT_TRUE(bound.Check(std::vector<Request>{PromptWith(1)}, 0).ok());
+  // A prompt that fills the context leaves room for a short answer only.
+  EXPECT_TRUE(bound.CheckWithoutPrompt(request, 4096, 0).ok());
+  EXPECT_FALSE(bound.CheckWithoutPrompt(request, 1000, 0).ok());
+  EXPECT_FALSE(bound.Check(std::vector<Request>{PromptWith(1)}, 0).ok());
 }
 
 }  // namespace

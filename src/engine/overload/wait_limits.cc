@@ -40,10 +40,11 @@ TimeUs WaitLimits::MaxWaitUs(const WaitEstimate& estimate) const {
   return by_deadline ? wait_us : std::min(wait_us, SloStartUs(estimate));
 }
 
-WaitLimits WaitRules::LimitsOf(const Request& request, const WaitEstimate& estimate) const {
-  WaitLimits limits = {.execution_class = ClassOf(scheduler_config_, request),
-                       .size = SizeOf(scheduler_config_, request),
-                       .prompt_len = std::ssize(request.prompt),
+WaitLimits WaitRules::LimitsOf(const Request& request, int64_t prompt_len,
+                               const WaitEstimate& estimate) const {
+  WaitLimits limits = {.execution_class = ClassOf(scheduler_config_, request, prompt_len),
+                       .size = SizeOf(scheduler_config_, request, prompt_len),
+                       .prompt_len = prompt_len,
                        .by_deadline = by_deadline_};
   const TimeUs bound_us = MaxWaitUs(request, config_.max_wait_us);
   if (bound_us > 0) {

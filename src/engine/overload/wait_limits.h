@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <span>
@@ -59,7 +61,12 @@ class WaitRules {
 
   // A client that names no timeout, but asks for a run that takes longer than to its end, is taken
   // to wait for it. This is decided by the estimate at the request's arrival.
-  WaitLimits LimitsOf(const Request& request, const WaitEstimate& estimate) const;
+  WaitLimits LimitsOf(const Request& request, const WaitEstimate& estimate) const {
+    return LimitsOf(request, std::ssize(request.prompt), estimate);
+  }
+  // The limits of the request with another prompt, of `prompt_len` tokens.
+  WaitLimits LimitsOf(const Request& request, int64_t prompt_len,
+                      const WaitEstimate& estimate) const;
 
  private:
   const EngineConfig& config_;

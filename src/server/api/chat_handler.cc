@@ -122,7 +122,7 @@ class ChatFormat final : public OpenAiFormat {
 Status StartChat(const ServerContext& context, const HttpRequest& request,
                  std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
-  SKEIN_ASSIGN_OR_RETURN(ChatCall call, ReadChatCall(context, body));
+  SKEIN_ASSIGN_OR_RETURN(ChatCall call, ReadChatCall(context, body, ChatUse::kAnswer));
   auto format = std::make_unique<ChatFormat>(call, context.random_seed());
   StartChatCall(std::move(call), std::move(format), std::move(responder));
   return Status::Ok();
@@ -132,7 +132,7 @@ Status StartChat(const ServerContext& context, const HttpRequest& request,
 Status RenderChatRequest(const ServerContext& context, const HttpRequest& request,
                          std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(const Json body, ParseBody(context, request));
-  SKEIN_ASSIGN_OR_RETURN(const ChatCall call, ReadChatCall(context, body));
+  SKEIN_ASSIGN_OR_RETURN(const ChatCall call, ReadChatCall(context, body, ChatUse::kPrompt));
   HttpResponse response;
   response.body =
       DumpJson(RenderedRequest(*call.spec.model, call.spec.fields, call.spec.prompts.front().ids,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "server/early_check.h"
 #include "server/generation/generation_call.h"
 #include "server/generation/logprobs_json.h"
 #include "server/generation/openai_format.h"
@@ -127,6 +128,11 @@ Result<GenerationPrompt> ReadPrompt(const ModelEntry& model, const CompletionInp
   return prompt;
 }
 
+// A request with more prompts than the queue holds would get 429 at every attempt.
+size_t MaxPrompts(const ModelEntry& model) {
+  return std::min(kPromptsMax, static_cast<size_t>(model.engine->Limits().max_queued_requests));
+}
+
 Result<std::vector<GenerationPrompt>> ReadPrompts(const ModelEntry& model,
                                                   const CompletionInput& input,
                                                   FieldReader* reader) {
@@ -139,9 +145,7 @@ Result<std::vector<GenerationPrompt>> ReadPrompts(const ModelEntry& model,
     SKEIN_ASSIGN_OR_RETURN(prompts.emplace_back(), ReadPrompt(model, input, "prompt", *value));
     return prompts;
   }
-  // A request with more prompts than the queue holds would get 429 at every attempt.
-  const auto queue_max = static_cast<size_t>(model.engine->Limits().max_queued_requests);
-  const size_t prompts_max = std::min(kPromptsMax, queue_max);
+  const size_t prompts_max = MaxPrompts(model);
   if (value->empty() || value->size() > prompts_max) {
     return Status(
         StatusCode::kInvalidArgument,
@@ -209,6 +213,9 @@ Status StartCompletion(const ServerContext& context, const HttpRequest& request,
   const MonotonicClock clock;
   const TimeUs begin_us = clock.NowUs();
   GenerationCall::Spec spec;
+  if (AreTexts(reader.Find("prompt"), MaxPrompts(*model))) {
+    SKEIN_RETURN_IF_ERROR(CheckGenerationWait(context, *model, input.fields.request));
+  }
   SKEIN_ASSIGN_OR_RETURN(spec.prompts, ReadPrompts(*model, input, &reader));
   SKEIN_RETURN_IF_ERROR(CheckCopies(input.fields.request.generate(), spec.prompts.size()));
   spec.tokenize_us = clock.NowUs() - begin_us;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "server/api/tei_routes.h"
+#include "server/early_check.h"
 #include "server/generation/generation_call.h"
 #include "server/json/request_body.h"
 #include "server/reads/pooling_call.h"
@@ -21,18 +22,13 @@ namespace {
 
 constexpr size_t kEmbedAllFloatsMax = size_t{8} << 20;  // in one answer: some 100 MB of text
 
-bool AreStrings(const Json& value, size_t min, size_t max) {
-  return value.is_array() && value.size() >= min && value.size() <= max &&
-         std::ranges::all_of(value, [](const Json& item) { return item.is_string(); });
-}
-
 // Reads a text, or an array of one text or of a pair of texts.
 Result<ReadInput> ReadTextOrPair(const ModelEntry& model, const InputOptions& options,
                                  const Json& value, const std::string& param) {
   EncodeInput text;
   if (value.is_string()) {
     text.text = value.get_ref<const std::string&>();
-  } else if (AreStrings(value, 1, 2)) {
+  } else if (AreStrings(value, 2)) {
     text.text = value[0].get_ref<const std::string&>();
     if (value.size() == 2) text.pair = value[1].get_ref<const std::string&>();
   } else {
@@ -49,6 +45,17 @@ Result<ReadInput> ReadTextOrPair(const ModelEntry& model, const InputOptions& op
         param);
   }
   return EncodeText(model, options, text, param);
+}
+
+// Whether ReadPredictInputs takes the inputs, as far as no tokenizer is needed to know.
+bool ArePredictTexts(const ModelEntry& model, const Json* value) {
+  const auto is_input = [most = model.traits.encodes_pairs ? 2 : 1](const Json& item) {
+    return AreTexts(&item, static_cast<size_t>(most));
+  };
+  if (value == nullptr || !value->is_array() || value->empty() || !(*value)[0].is_array()) {
+    return value != nullptr && is_input(*value);
+  }
+  return value->size() <= MaxInputs(model) && std::ranges::all_of(*value, is_input);
 }
 
 Result<ReadInputs> ReadPredictInputs(const ModelEntry& model, const InputOptions& options,
@@ -188,10 +195,13 @@ Status StartTeiPredict(const ServerContext& context, const HttpRequest& request,
   const ModelTraits& traits = call.model->traits;
   if (!reader.Bool("raw_scores").value_or(false)) call.activation = ActivationOf(traits);
   if (!reader.status().ok()) return reader.status();
+  const Json* inputs = reader.Find("inputs");
+  if (ArePredictTexts(*call.model, inputs)) {
+    SKEIN_RETURN_IF_ERROR(CheckReadWait(*call.model, call.request));
+  }
   const MonotonicClock clock;
   const TimeUs begin_us = clock.NowUs();
-  SKEIN_ASSIGN_OR_RETURN(call.inputs,
-                         ReadPredictInputs(*call.model, options, reader.Find("inputs")));
+  SKEIN_ASSIGN_OR_RETURN(call.inputs, ReadPredictInputs(*call.model, options, inputs));
   call.tokenize_us = clock.NowUs() - begin_us;
   const bool is_batch = call.inputs.is_batch;
   FinishPooling(context, std::move(call), std::move(responder),
@@ -225,13 +235,14 @@ Status StartTeiSimilarity(const ServerContext& context, const HttpRequest& reque
   FieldReader input_reader(*inputs);
   const auto source = input_reader.String("source_sentence");
   const Json* sentences = input_reader.Find("sentences");
-  if (!source || sentences == nullptr || !AreStrings(*sentences, 1, MaxInputs(model) - 1)) {
+  if (!source || sentences == nullptr || !AreStrings(*sentences, MaxInputs(model) - 1)) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("inputs must be {{source_sentence: a string, sentences: an array of "
                               "1 to {} strings}}",
                               MaxInputs(model) - 1),
                   "inputs");
   }
+  SKEIN_RETURN_IF_ERROR(CheckReadWait(model, call.request));
   const MonotonicClock clock;
   const TimeUs begin_us = clock.NowUs();
   auto& texts = call.inputs.inputs;

@@ -50,7 +50,8 @@ Result<Json> Tokenize(const ServerContext& context, const HttpRequest& request) 
   const bool return_strings = reader.Bool("return_token_strs").value_or(false);
   std::string text;
   if (is_chat) {
-    SKEIN_ASSIGN_OR_RETURN(text, RenderChat(*model, &reader));
+    SKEIN_ASSIGN_OR_RETURN(const Json chat, ReadChat(*model, &reader));
+    SKEIN_ASSIGN_OR_RETURN(text, RenderChat(*model, chat));
   } else {
     const auto prompt = reader.String("prompt");
     if (!prompt) reader.Refuse("prompt", "prompt (a string) or messages must be given");

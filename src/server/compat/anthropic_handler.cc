@@ -307,7 +307,7 @@ Status StartMessages(const ServerContext& context, const HttpRequest& request,
   if (!body.contains("max_tokens")) return InvalidField("max_tokens", "given");
   SKEIN_RETURN_IF_ERROR(ToChatBody(&body));
   body.erase("n");
-  SKEIN_ASSIGN_OR_RETURN(ChatCall call, ReadChatCall(context, body));
+  SKEIN_ASSIGN_OR_RETURN(ChatCall call, ReadChatCall(context, body, ChatUse::kAnswer));
   auto format = std::make_unique<AnthropicFormat>(call, context.random_seed());
   StartChatCall(std::move(call), std::move(format), std::move(responder));
   return Status::Ok();
@@ -319,7 +319,7 @@ Status CountTokens(const ServerContext& context, const HttpRequest& request,
   SKEIN_RETURN_IF_ERROR(ToChatBody(&body));
   body["max_tokens"] = 1;
   body.erase("tool_choice");
-  SKEIN_ASSIGN_OR_RETURN(const ChatCall call, ReadChatCall(context, body));
+  SKEIN_ASSIGN_OR_RETURN(const ChatCall call, ReadChatCall(context, body, ChatUse::kPrompt));
   HttpResponse response;
   response.body = DumpJson({{"input_tokens", call.spec.prompts.front().ids.size()}});
   responder->Send(std::move(response));

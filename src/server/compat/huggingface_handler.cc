@@ -136,8 +136,8 @@ Status StartGeneration(const ServerContext& context, const Json& request,
   if (!parameters.is_null() && !parameters.is_object()) {
     return InvalidField("parameters", "an object");
   }
-  SKEIN_ASSIGN_OR_RETURN(ChatCall call,
-                         ReadChatCall(context, GenerationBody(request, parameters), &prompt));
+  SKEIN_ASSIGN_OR_RETURN(ChatCall call, ReadChatCall(context, GenerationBody(request, parameters),
+                                                     ChatUse::kAnswer, &prompt));
   // Details name each token's log-probability.
   call.spec.fields.request.generate().num_logprobs = 0;
   const bool full = Given(parameters, "return_full_text") == true;

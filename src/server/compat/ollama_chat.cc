@@ -199,7 +199,7 @@ Status StartOllama(const ServerContext& context, Json body, const std::string* r
   DropLatestTag(*context.models, &body);
   SKEIN_RETURN_IF_ERROR(ReadOllamaOptions(&body));
   SKEIN_RETURN_IF_ERROR(ReadOllamaMessages(&body));
-  SKEIN_ASSIGN_OR_RETURN(ChatCall call, ReadChatCall(context, body, raw_prompt));
+  SKEIN_ASSIGN_OR_RETURN(ChatCall call, ReadChatCall(context, body, ChatUse::kAnswer, raw_prompt));
   auto format =
       std::make_unique<OllamaFormat>(asked.empty() ? call.spec.model->name() : asked, is_chat);
   StartChatCall(std::move(call), std::move(format), std::move(responder));

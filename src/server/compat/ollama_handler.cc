@@ -71,8 +71,7 @@ Status ShowModel(const ServerContext& context, const HttpRequest& request,
 
 // Starts an embedding of the texts in the body's member `field`.
 Status StartOllamaEmbedding(const ServerContext& context, const HttpRequest& request,
-                            const std::string& field, bool is_list,
-                            std::shared_ptr<Responder> responder) {
+                            const char* field, bool is_list, std::shared_ptr<Responder> responder) {
   SKEIN_ASSIGN_OR_RETURN(Json body, ParseBody(context, request));
   const std::string asked = StringMember(body, "model");
   DropLatestTag(*context.models, &body);
@@ -81,11 +80,8 @@ Status StartOllamaEmbedding(const ServerContext& context, const HttpRequest& req
   SKEIN_ASSIGN_OR_RETURN(PoolingCall call, BeginEmbedding(context, &reader));
   const InputOptions options = ReadInputOptions(&reader, *call.model);
   ReadEmbeddingFields(&reader, /*normalize_by_default=*/true, &call);
-  if (!reader.status().ok()) return reader.status();
-  const MonotonicClock clock;
-  const TimeUs begin_us = clock.NowUs();
-  SKEIN_ASSIGN_OR_RETURN(call.inputs, ReadTexts(*call.model, options, field, reader.Find(field)));
-  call.tokenize_us = clock.NowUs() - begin_us;
+  const TimeUs begin_us = MonotonicClock().NowUs();
+  SKEIN_RETURN_IF_ERROR(ReadCallTexts(options, field, &reader, &call));
   const std::string model = asked.empty() ? call.model->name() : asked;
   FinishPooling(context, std::move(call), std::move(responder),
                 [model, is_list, begin_us](const PooledResults& results) {

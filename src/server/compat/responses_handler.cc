@@ -316,7 +316,7 @@ Status StartResponse(const ServerContext& context, const HttpRequest& request,
   SKEIN_RETURN_IF_ERROR(ReadToolsAndFormat(&body));
   MoveMember("max_output_tokens", "max_tokens", &body);
   for (const char* name : {"n", "top_logprobs", "stream_options"}) body.erase(name);
-  SKEIN_ASSIGN_OR_RETURN(ChatCall call, ReadChatCall(context, body));
+  SKEIN_ASSIGN_OR_RETURN(ChatCall call, ReadChatCall(context, body, ChatUse::kAnswer));
   auto format = std::make_unique<ResponsesFormat>(call, context.random_seed(), given);
   StartChatCall(std::move(call), std::move(format), std::move(responder));
   return Status::Ok();

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "server/decisions/decision_reads.h"
+#include "server/early_check.h"
 #include "server/json/field_reader.h"
 #include "server/json/scheduling_fields.h"
 #include "server/reads/pooling_call.h"
@@ -129,6 +130,7 @@ Status StartEntailment(const ServerContext& context, const ModelEntry& model, co
   const InputOptions options = ReadInputOptions(&reader, model);
   SKEIN_RETURN_IF_ERROR(reader.status());
   SKEIN_RETURN_IF_ERROR(CheckNumReads(model, "parameters.candidate_labels", fields.labels.size()));
+  SKEIN_RETURN_IF_ERROR(CheckReadWait(model, base));
   const TimeUs begin_us = MonotonicClock().NowUs();
   std::vector<Request> requests;
   for (const std::string& label : fields.labels) {

@@ -16,6 +16,7 @@
 #include "server/decisions/heads/head_reading.h"
 #include "server/decisions/similarity_reading.h"
 #include "server/decisions/text_reading.h"
+#include "server/early_check.h"
 #include "server/json/scheduling_fields.h"
 #include "server/reads/read_inputs.h"
 
@@ -206,6 +207,7 @@ DecisionOptions ReadDecisionOptions(const ModelEntry& model, FieldReader* reader
 Result<DecisionPlan> PlanDecisions(const ModelEntry& model, const DecisionTask& task) {
   if (model.traits.decision_model) return PlanHeadDecisions(model, task);
   SKEIN_RETURN_IF_ERROR(CheckNumReads(model, "questions", task.questions.size()));
+  SKEIN_RETURN_IF_ERROR(CheckReadWait(model, task.options.base));
   DecisionPlan plan;
   std::vector<Part> parts;
   ReadingSet readings(&model, &task);

@@ -91,7 +91,8 @@ struct DecisionPlan {
   std::optional<HeadUsage> head_usage;  // only for decision models
 };
 
-// Makes the requests that read the answers of `task`. Errors name the question's field.
+// Makes the requests that read the answers of `task`. Errors name the question's field. Fails with
+// kResourceExhausted, before it encodes, if the requests would wait too long.
 Result<DecisionPlan> PlanDecisions(const ModelEntry& model, const DecisionTask& task);
 
 // Reads `examples`: at most kExamplesMax objects {input, answers}. `input_of` reads an example's

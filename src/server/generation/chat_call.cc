@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "server/early_check.h"
 #include "server/json/request_body.h"
 #include "server/prompt_text.h"
 
@@ -43,7 +44,7 @@ void ReadTools(const ToolFields& tools, const ModelEntry& model, GenerationField
 
 }  // namespace
 
-Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body,
+Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body, ChatUse use,
                               const std::string* raw_prompt) {
   FieldReader reader(body);
   SKEIN_ASSIGN_OR_RETURN(const ModelEntry* model, FindModel(*context.models, &reader));
@@ -66,6 +67,14 @@ Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body,
 
   const MonotonicClock clock;
   const TimeUs begin_us = clock.NowUs();
+  Json chat;
+  if (raw_prompt == nullptr) {
+    SKEIN_ASSIGN_OR_RETURN(chat, ReadChat(*model, &reader));
+  }
+  generate.max_tokens = fields.max_tokens.value_or(model->Room(0));
+  if (use == ChatUse::kAnswer) {
+    SKEIN_RETURN_IF_ERROR(CheckGenerationWait(context, *model, fields.request));
+  }
   GenerationPrompt prompt;
   const size_t tokens_max = MaxPromptTokens(*model, fields);
   Status encoded;
@@ -73,7 +82,7 @@ Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body,
     encoded =
         EncodeRawPrompt(*model, *raw_prompt, /*add_special_tokens=*/true, tokens_max, &prompt.ids);
   } else {
-    SKEIN_ASSIGN_OR_RETURN(const std::string text, RenderChat(*model, &reader));
+    SKEIN_ASSIGN_OR_RETURN(const std::string text, RenderChat(*model, chat));
     encoded = EncodeChat(*model, text, add_special_tokens, tokens_max, &prompt.ids);
   }
   if (!encoded.ok()) return Status(encoded.code(), "messages: " + encoded.message(), "messages");

@@ -19,10 +19,14 @@ struct ChatCall {
   ToolFields tools;
 };
 
+// Whether a chat is answered, or only its prompt is made.
+enum class ChatUse { kAnswer, kPrompt };
+
 // Reads a body in the form of /v1/chat/completions; requests of other dialects are turned into this
 // form first. Errors name the body's fields. If `raw_prompt` is not null, it is the prompt, and no
-// messages are rendered.
-Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body,
+// messages are rendered. A chat that is to be answered fails with kResourceExhausted, before its
+// prompt is made, if it would wait too long.
+Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body, ChatUse use,
                               const std::string* raw_prompt = nullptr);
 
 void StartChatCall(ChatCall call, std::unique_ptr<AnswerFormat> format,

@@ -450,6 +450,7 @@ void HttpServer::Impl::Handle(const Route& route, std::shared_ptr<const HttpRequ
     ServerContext context = context_;
     context.charge = std::move(charge);
     context.route_class = route.route_class;
+    context.body_bytes = request->body.size();
     route.handler(context, std::move(request), responder);
   } catch (const std::bad_alloc&) {
     // The handler is gone; its memory is returned to the system.

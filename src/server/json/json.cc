@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace skein {
@@ -84,6 +85,15 @@ std::optional<Json> ParseJson(std::string_view text, std::string* why) {
   }
   if (why != nullptr) *why = std::move(error);
   return std::nullopt;
+}
+
+bool AreStrings(const Json& value, size_t max_count) {
+  return value.is_array() && !value.empty() && value.size() <= max_count &&
+         std::ranges::all_of(value, [](const Json& item) { return item.is_string(); });
+}
+
+bool AreTexts(const Json* value, size_t max_count) {
+  return value != nullptr && (value->is_string() || AreStrings(*value, max_count));
 }
 
 std::string DumpJson(const Json& value) {

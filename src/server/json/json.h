@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -20,6 +22,11 @@ using Json = nlohmann::ordered_json;
 constexpr int kJsonDepthMax = 128;
 constexpr int64_t kJsonLookupsMax = int64_t{1} << 25;
 std::optional<Json> ParseJson(std::string_view text, std::string* why = nullptr);
+
+// Whether `value` is an array of 1 to `max_count` strings.
+bool AreStrings(const Json& value, size_t max_count);
+// Whether `value` is a string or AreStrings. Null (not given) is neither.
+bool AreTexts(const Json* value, size_t max_count);
 
 // Prints JSON on one line; bytes that are not UTF-8 become U+FFFD.
 std::string DumpJson(const Json& value);

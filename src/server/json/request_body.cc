@@ -260,7 +260,7 @@ Result<const ModelEntry*> FindDecisionModel(const ModelRegistry& models, FieldRe
   return &models.ForDecisions(*model);
 }
 
-Result<std::string> RenderChat(const ModelEntry& model, FieldReader* reader) {
+Result<Json> ReadChat(const ModelEntry& model, FieldReader* reader) {
   if (model.chat_template == nullptr) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("the model {} has no chat template: give one with --chat-template "
@@ -285,6 +285,10 @@ Result<std::string> RenderChat(const ModelEntry& model, FieldReader* reader) {
   SKEIN_RETURN_IF_ERROR(ReadTools(model, reader, &variables));
   variables["add_generation_prompt"] = reader->Bool("add_generation_prompt").value_or(true);
   if (!reader->status().ok()) return reader->status();
+  return variables;
+}
+
+Result<std::string> RenderChat(const ModelEntry& model, const Json& variables) {
   Result<std::string> text = model.chat_template->Render(variables);
   if (!text.ok() && text.status().param().empty()) {
     return Status(text.status().code(), text.status().message(), "messages");

@@ -25,9 +25,12 @@ Result<const ModelEntry*> FindModel(const ModelRegistry& models, FieldReader* re
 // FindModel for a request for decisions: returns the named model's decision adapter if it has one.
 Result<const ModelEntry*> FindDecisionModel(const ModelRegistry& models, FieldReader* reader);
 
-// Makes the prompt of a chat: renders the template with messages, tools, chat_template_kwargs and
+// Reads the variables of a chat's template: messages, tools, chat_template_kwargs and
 // add_generation_prompt. Errors name the field.
-Result<std::string> RenderChat(const ModelEntry& model, FieldReader* reader);
+Result<Json> ReadChat(const ModelEntry& model, FieldReader* reader);
+
+// Makes the prompt of a chat from the variables of ReadChat.
+Result<std::string> RenderChat(const ModelEntry& model, const Json& variables);
 
 // Appends the token ids of RenderChat's text. Fails as EncodePrompt does.
 Status EncodeChat(const ModelEntry& model, std::string_view text, bool add_special_tokens,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/decisions/decision_requests.h"
+#include "server/early_check.h"
 #include "server/json/scheduling_fields.h"
 #include "server/prompt_text.h"
 #include "server/reads/read_session.h"
@@ -93,6 +94,9 @@ Result<std::vector<Request>> ItemReads(const ModelEntry& model, FieldReader* rea
   }
   if (!reader->status().ok()) return reader->status();
   SKEIN_RETURN_IF_ERROR(CheckNumReads(model, "items", items->size()));
+  if (query->is_string() && AreTexts(items, items->size())) {
+    SKEIN_RETURN_IF_ERROR(CheckReadWait(model, base));
+  }
   std::vector<Request> requests;
   for (size_t i = 0; i < items->size(); ++i) {
     const std::string field = fmt::format("items[{}]", i);

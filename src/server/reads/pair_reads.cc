@@ -12,6 +12,7 @@
 #include "server/decisions/decision_prompt.h"
 #include "server/decisions/decision_requests.h"
 #include "server/decisions/option_spellings.h"
+#include "server/early_check.h"
 #include "server/prompt_text.h"
 #include "server/reads/late_interaction.h"
 #include "server/reads/read_inputs.h"
@@ -509,6 +510,7 @@ size_t MaxPairTokens(const ModelEntry& model) {
 
 Result<PairReads> MakePairReads(const ModelEntry& model, const PairTask& task) {
   SKEIN_RETURN_IF_ERROR(CheckNumReads(model, task.document_field, task.documents.size()));
+  SKEIN_RETURN_IF_ERROR(CheckReadWait(model, task.base));
   if (model.traits.classifies) return ClassifierReads(model, task);
   if (model.traits.qwen3_reranker) return RerankerReads(model, task);
   if (model.traits.late_interaction) return LateReads(model, task);

@@ -49,6 +49,7 @@ struct PairReads {
 // pair.
 size_t MaxPairTokens(const ModelEntry& model);
 
+// Fails with kResourceExhausted, before it encodes, if the requests would wait too long.
 Result<PairReads> MakePairReads(const ModelEntry& model, const PairTask& task);
 
 }  // namespace skein

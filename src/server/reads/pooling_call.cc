@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "server/early_check.h"
 #include "server/json/api_error.h"
 #include "server/json/request_body.h"
 #include "server/json/scheduling_fields.h"
@@ -129,9 +130,13 @@ void ReadEmbeddingFields(FieldReader* reader, bool normalize_by_default, Pooling
 Status ReadCallTexts(const InputOptions& options, const char* name, FieldReader* reader,
                      PoolingCall* call) {
   if (!reader->status().ok()) return reader->status();
+  const Json* value = reader->Find(name);
+  if (AreTexts(value, MaxInputs(*call->model))) {
+    SKEIN_RETURN_IF_ERROR(CheckReadWait(*call->model, call->request));
+  }
   const MonotonicClock clock;
   const TimeUs begin_us = clock.NowUs();
-  SKEIN_ASSIGN_OR_RETURN(call->inputs, ReadTexts(*call->model, options, name, reader->Find(name)));
+  SKEIN_ASSIGN_OR_RETURN(call->inputs, ReadTexts(*call->model, options, name, value));
   call->tokenize_us = clock.NowUs() - begin_us;
   return Status::Ok();
 }

@@ -51,7 +51,8 @@ Result<PoolingCall> BeginClassification(const ServerContext& context, FieldReade
 void ReadEmbeddingFields(FieldReader* reader, bool normalize_by_default, PoolingCall* call);
 
 // Reads the texts in the field `name`, and notes how long their encoding takes. Fails with the
-// first error of any field.
+// first error of any field, and before it encodes with kResourceExhausted if they would wait too
+// long.
 Status ReadCallTexts(const InputOptions& options, const char* name, FieldReader* reader,
                      PoolingCall* call);
 

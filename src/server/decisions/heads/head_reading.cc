@@ -18,6 +18,7 @@
 #include "server/decisions/heads/kev_sequence.h"
 #include "server/decisions/heads/laya_sequence.h"
 #include "server/decisions/heads/sysone_sequence.h"
+#include "server/early_check.h"
 #include "server/reads/read_inputs.h"
 #include "server/reads/read_session.h"
 
@@ -170,6 +171,7 @@ double UsualConfidence(DecisionKind kind, const std::vector<double>& rounded) {
 Result<DecisionPlan> PlanHeadDecisions(const ModelEntry& model, const DecisionTask& task) {
   SKEIN_RETURN_IF_ERROR(CheckTask(task));
   SKEIN_RETURN_IF_ERROR(CheckNumReads(model, "questions", task.questions.size()));
+  SKEIN_RETURN_IF_ERROR(CheckReadWait(model, task.options.base));
   const DecisionModelTraits& traits = *model.traits.decision_model;
   if (traits.clef) return PlanClefDecisions(model, task);
   SKEIN_ASSIGN_OR_RETURN(const HeadEncoder encoder, EncoderOf(model, task));
