@@ -9,7 +9,7 @@ import pytest
 from skein_server import ROOT, SkeinServer
 
 MODEL = ROOT / "models/default"
-TOO_LONG = "word " * 60_000  # the text that does not fit the context: whoever encodes it answers 400
+TOO_LONG = "word " * 60_000  # does not fit the context: once it is encoded, the answer is 400
 QUESTION = {"type": "predicate", "instructions": "Is it kind?"}
 
 

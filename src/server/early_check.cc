@@ -6,10 +6,10 @@
 namespace skein {
 namespace {
 
-// The most tokens of a prompt that is made from a body of this length. It is a bound for the
-// tokenizers and templates that are served: a token has a byte of text, which a normalizer may
-// spell out, and a template has its own text. With a longer prompt, a request that leaves room for
-// one token only could be refused although it is of the other class.
+// The most tokens of a prompt that is made from a body of this length. It is an estimate: a token
+// has a byte of text or more, but a normalizer may spell a character out, and a template adds text.
+// It errs only for a prompt that is still longer, fills the context up to one token, and asks for
+// more: that request may be refused for the wait of the other class.
 int64_t MaxPromptLen(size_t body_bytes) {
   constexpr int64_t kTokensPerByte = 2;
   constexpr int64_t kTemplateTokens = 1024;

@@ -119,9 +119,9 @@ TEST(EngineOverload, ARequestIsRefusedBeforeItHasAPrompt) {
   EXPECT_EQ(fixture.engine->Stats().calls_refused, 1U);
   EXPECT_EQ(fixture.engine->Stats().calls_refused_early, 1U);
   // Submit says what is wrong with a request.
-  outline.generate().max_tokens = -1;
+  outline.generate().min_tokens = 2;  // above max_tokens
   EXPECT_TRUE(fixture.engine->CheckWait(outline, 64).ok());
-  outline.generate().max_tokens = 1;
+  outline.generate().min_tokens = 0;
   fixture.answers.WaitFinished(31);
   EXPECT_TRUE(fixture.engine->CheckWait(outline, 64).ok());
   EXPECT_TRUE(fixture.engine->Drain(1'000'000));
