@@ -81,7 +81,7 @@ def test_the_script_for_a_gpu_runs_on_the_emulated_device(tmp_path):
     result = json.loads(out.read_text())
     assert result["emulated"] and result["device"] == "emulated"
     parts = result["parts"]
-    assert list(parts) == ["kernels", "identity", "schedules", "products", "passes", "ready", "latency", "scoring", "throughput", "preemption"]
+    assert list(parts) == ["kernels", "identity", "schedules", "products", "passes", "profile", "ready", "latency", "scoring", "throughput", "preemption"]
     assert not any("error" in part for part in parts.values()), run.stdout
     assert len(parts["kernels"]["kernels"]) >= 18 and all(kernel["right"] for kernel in parts["kernels"]["kernels"])
     for cases in parts["identity"]["models"].values():
@@ -91,6 +91,11 @@ def test_the_script_for_a_gpu_runs_on_the_emulated_device(tmp_path):
     assert [(one["answers"], one["alone_and_together"], one["equal_to_first"]) for one in parts["schedules"]["schedules"]] == [(8, True, True)] * 2
     passes = parts["passes"]["models"]["tiny"]
     assert passes["prefill"][0]["ttft_ms"] > 0 and len(passes["decode"]) == 2
+    prompt, decode = parts["profile"]["models"]["tiny"]
+    assert prompt["pass"] == "prompt of 20 tokens" and decode["pass"] == "decode of 1"
+    for one in (prompt, decode):
+        assert {"embed", "norm", "heads", "attention"} < {kernel["kernel"] for kernel in one["kernels"]}
+        assert all(kernel["us"] > 0 for kernel in one["kernels"])
     one, four = parts["latency"]["loads"]
     assert one["completed"] == 3 and four["completed"] == 4 and four["median_tpot_ms"] > 0
     assert [level["clients"] for level in parts["throughput"]["levels"]] == [1, 2]
@@ -98,6 +103,18 @@ def test_the_script_for_a_gpu_runs_on_the_emulated_device(tmp_path):
     assert parts["ready"]["starts"][0]["first_answer_s"] > parts["ready"]["starts"][0]["ready_s"] > 0
     assert {one["granularity"]: one["count"] for one in parts["preemption"]["granularities"]} == {"op-tile": 5, "op": 5, "layer": 5, "chunk": 5}
     assert run.stdout.count("trial") == 6  # every target has a figure, and none a verdict
+
+
+def test_tiles_of_products_are_timed(tmp_path):
+    out = tmp_path / "tiles.json"
+    run = subprocess.run([SKEIN_BIN, "bench", "gpu", "--emulated", "--parts", "tiles", "--repetitions", "1", "--json", out], capture_output=True, text=True,
+                         timeout=300)
+    assert run.returncode == 0, run.stdout + run.stderr
+    tiles = json.loads(out.read_text())["tiles"]
+    for gated in (False, True):
+        for m in (16, 70):
+            of_shape = [tile for tile in tiles if (tile["m"], tile["gated"]) == (m, gated)]
+            assert len(of_shape) > 1 and sum(tile["chosen"] for tile in of_shape) == 1
 
 
 # A part that fails or has no time is recorded, and the others run.

@@ -168,6 +168,23 @@ def pass_lines(data):
             *table(["model", "work", "measured ms", "predicted ms", "measured / predicted"], rows)]
 
 
+def profile_lines(data):
+    """The kernels that take 3 % of a pass or more."""
+    rows = []
+    for shape, passes in part(data, "profile").get("models", {}).items():
+        for one in passes:
+            for kernel in one["kernels"]:
+                if kernel["us"] >= 0.03 * one["us"]:
+                    rows.append([shape, one["pass"], kernel["kernel"], kernel["launches"], f"{kernel['us'] / kernel['launches']:.1f}",
+                                 f"{kernel['us'] / one['us']:.0%}", f"{kernel['tflops']:.0f}" if kernel["tflops"] else ""])
+    if not rows:
+        return []
+    return ["## Kernels of a pass", "",
+            "The kernels of a pass by kind, each kind alone: its launches run again as one graph, with the operands that they had. So the shares of",
+            "a pass leave out what lies between kernels. A product has its rows, columns and terms, what it does with its sums, and its tile",
+            "(`src/cuda/kernels/gemm_tiles.h`).", "", *table(["model", "pass", "kernel", "launches", "us each", "share", "TFLOP/s"], rows)]
+
+
 def served_lines(data):
     lines = []
     levels = part(data, "throughput").get("levels", [])
@@ -201,7 +218,7 @@ def page(data):
         f"Measured by `{data['command']}` on {data['date']} in {data['seconds']:.0f} s: {data['device']}, driver {data['driver']},",
         f"{data['processors']} processors. Models have random weights in bf16 and real shapes. Written by `tools/gpu_page.py`; how the",
         f"executor works is in [gpu.md](../gpu.md). {data.get('note', '')}".rstrip(), "",
-        *failure_lines(data), *target_lines(data), *kernel_lines(data), *identity_lines(data), *product_lines(data), *pass_lines(data), *served_lines(data),
+        *failure_lines(data), *target_lines(data), *kernel_lines(data), *identity_lines(data), *product_lines(data), *pass_lines(data), *profile_lines(data), *served_lines(data),
         "## Predicted times", "",
         "**Predicted** by `tools/gpu_roofline.py`, launch by launch: the longer of bytes and operations, against 75 % of the memory's speed",
         "and 45 % of the tensor cores', and at least 3 us a launch, inside a CUDA graph 1.5 us. Both shares and both times are assumptions.",

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "bench/bench_command.h"
 #include "bench/gpu/gpu_cases.h"
 #include "bench/gpu/gpu_identity.h"
+#include "bench/gpu/gpu_profile.h"
 #include "bench/kernels/forward.h"
 #include "bench/serving/load_report.h"
 #include "cuda/device/cuda_device.h"
@@ -39,7 +41,9 @@ struct GpuBenchOptions {
   int32_t repetitions = 20;
 
   bool Has(const std::string& part) const {
-    if (parts.empty()) return !model.empty() || part == "kernels" || part == "products";
+    if (parts.empty()) {
+      return part == "kernels" || part == "products" || (!model.empty() && part != "tiles");
+    }
     return std::ranges::find(parts, part) != parts.end();
   }
 };
@@ -176,8 +180,105 @@ Result<Json> TimePasses(std::unique_ptr<cuda::Device> device, const GpuBenchOpti
   return Json{{"prefill", std::move(prefill)}, {"decode", std::move(decode)}};
 }
 
+// Times the kernels of a pass, and adds them to `passes`.
+Status Profile(cuda::Device& device, const std::string& name, double seconds,
+               std::span<const cuda::Launch> launches, Json* passes) {
+  SKEIN_ASSIGN_OR_RETURN(const std::vector<KernelTime> times, TimeKernels(device, launches));
+  fmt::print("{}: {:.0f} us in {} launches\n", name, seconds * 1e6, launches.size());
+  Json kernels = Json::array();
+  for (const KernelTime& time : times) {
+    fmt::print("{:>10.1f} us{:>6} of {:>8.1f} us{:>8}  {}\n", time.us, time.launches,
+               time.us / time.launches, time.tflops > 0 ? fmt::format("{:.0f}", time.tflops) : "",
+               time.kernel);
+    kernels.push_back({{"kernel", time.kernel},
+                       {"launches", time.launches},
+                       {"us", time.us},
+                       {"tflops", time.tflops}});
+  }
+  passes->push_back({{"pass", name}, {"us", seconds * 1e6}, {"kernels", std::move(kernels)}});
+  return Status::Ok();
+}
+
+// Times the kernels of a prompt, and of a decode step, behind the pass that launched them.
+Result<Json> ProfilePasses(std::unique_ptr<cuda::Device> device, const GpuBenchOptions& options) {
+  constexpr int32_t kContext = 128, kSteps = 2;
+  const int32_t batch = std::ranges::max(options.batches);
+  const int32_t longest = std::max(std::ranges::max(options.prompt_tokens), kContext + kSteps + 1);
+  std::vector<cuda::Launch>* recording = nullptr;
+  cuda::Device* const kernels = device.get();
+  SKEIN_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Runtime> runtime,
+      LoadOn(std::make_unique<RecordingDevice>(std::move(device), &recording), options,
+             {.max_model_len = longest,
+              .max_num_batched_tokens = std::max(longest, batch),
+              .max_num_seqs = batch,
+              .num_kv_blocks =
+                  std::max(BlocksFor(longest), batch * BlocksFor(kContext + kSteps + 1))}));
+  ForwardBench bench(runtime.get(), /*seed=*/1);
+  Json passes = Json::array();
+  for (const int32_t n : options.prompt_tokens) {
+    bench.Prefill(n);  // warm-up
+    std::vector<cuda::Launch> launches;
+    recording = &launches;
+    const double seconds = bench.Prefill(n);
+    recording = nullptr;
+    SKEIN_RETURN_IF_ERROR(
+        Profile(*kernels, fmt::format("prompt of {} tokens", n), seconds, launches, &passes));
+  }
+  for (const int32_t b : options.batches) {
+    std::vector<cuda::Launch> launches;
+    double last = 0;
+    const auto on_step = [&](int32_t step, double seconds) {
+      recording = step + 1 == kSteps ? &launches : nullptr;
+      last = seconds;
+    };
+    bench.Decode(b, kContext, kSteps, on_step);
+    recording = nullptr;
+    SKEIN_RETURN_IF_ERROR(
+        Profile(*kernels, fmt::format("decode of {}", b), last, launches, &passes));
+  }
+  return passes;
+}
+
+// Times each tile of the products of models of 0.6B and 4B parameters.
+Result<Json> TimeAllTiles(cuda::Device& device, const GpuBenchOptions& options) {
+  std::vector<GemmShape> shapes;
+  for (const int32_t m : {64, 128, 256, 512, 1024, 2048, 8192}) {
+    for (const auto& [n, k] : {std::pair{4096, 1024},
+                               {1024, 2048},
+                               {6144, 1024},
+                               {1024, 3072},
+                               {6144, 2560},
+                               {2560, 4096},
+                               {19456, 2560},
+                               {2560, 9728}}) {
+      shapes.push_back({m, n, k});
+    }
+  }
+  if (options.emulated) shapes = {{16, 64, 64}, {70, 64, 64}};
+  SKEIN_ASSIGN_OR_RETURN(const std::vector<TileTime> tiles,
+                         TimeTiles(device, shapes, options.repetitions));
+  Json times = Json::array();
+  for (const TileTime& time : tiles) {
+    const GemmShape& shape = time.shape;
+    const bool gated = time.output == cuda::GemmOutput::kGated;
+    const double tflops = 2.0 * shape.m * shape.n * shape.k / time.us / 1e6;
+    fmt::print("{:>8}{:>8}{:>8}  {:<6}{:<8}{:>10.1f} us{:>8.1f}{}\n", shape.m, shape.n, shape.k,
+               gated ? "gated" : "add", time.tile, time.us, tflops, time.chosen ? " *" : "");
+    times.push_back({{"m", shape.m},
+                     {"n", shape.n},
+                     {"k", shape.k},
+                     {"gated", gated},
+                     {"tile", time.tile},
+                     {"chosen", time.chosen},
+                     {"us", time.us},
+                     {"tflops", tflops}});
+  }
+  return times;
+}
+
 Result<int> RunGpuBench(const GpuBenchOptions& options) {
-  for (const char* part : {"identity", "passes"}) {
+  for (const char* part : {"identity", "passes", "profile"}) {
     if (options.Has(part) && options.model.empty()) {
       return Status(StatusCode::kInvalidArgument,
                     std::string("--parts: ") + part + " needs a model (--model)", "parts");
@@ -193,6 +294,9 @@ Result<int> RunGpuBench(const GpuBenchOptions& options) {
   if (options.Has("products")) {
     SKEIN_ASSIGN_OR_RETURN(json["products"], TimeProducts(*device, options));
   }
+  if (options.Has("tiles")) {
+    SKEIN_ASSIGN_OR_RETURN(json["tiles"], TimeAllTiles(*device, options));
+  }
   if (options.Has("identity")) {
     SKEIN_ASSIGN_OR_RETURN(json["identity"],
                            CheckIdentityOf(std::move(device), options, &num_different));
@@ -202,6 +306,12 @@ Result<int> RunGpuBench(const GpuBenchOptions& options) {
       SKEIN_ASSIGN_OR_RETURN(device, OpenDevice(options));
     }
     SKEIN_ASSIGN_OR_RETURN(json["passes"], TimePasses(std::move(device), options));
+  }
+  if (options.Has("profile")) {
+    if (device == nullptr) {
+      SKEIN_ASSIGN_OR_RETURN(device, OpenDevice(options));
+    }
+    SKEIN_ASSIGN_OR_RETURN(json["profile"], ProfilePasses(std::move(device), options));
   }
   SKEIN_RETURN_IF_ERROR(WriteBenchJson(options.json, json));
   if (options.Has("kernels")) {
@@ -222,11 +332,12 @@ void AddBenchGpuCommand(CLI::App* bench, int* exit_status) {
   CLI::App* app = bench->add_subcommand(
       "gpu", "Compare the kernels of a GPU with the emulator, and time them (docs/gpu.md)");
   app->add_option("--parts", options->parts,
-                  "kernels, products, identity (the same bits in every batch and chunk), passes; "
-                  "default: kernels and products, and with a model all")
+                  "kernels, products, identity (the same bits in every batch and chunk), passes, "
+                  "profile (the kernels of a pass), tiles (of products); default: kernels and "
+                  "products, and with a model all but tiles")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::IsMember({"kernels", "products", "identity", "passes"}));
+      ->check(CLI::IsMember({"kernels", "products", "tiles", "identity", "passes", "profile"}));
   app->add_option("--model", options->model, "A model directory, for identity and passes");
   AddDtypeOption(app, &options->dtype);
   AddChoice(app, "--quantization", &options->quantization,
