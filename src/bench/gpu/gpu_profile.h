@@ -58,7 +58,7 @@ struct KernelTime {
   double tflops = 0;  // of a product, else 0
 };
 // Times launches, kind by kind: all launches of a kind run as one graph, with the operands that
-// they had. What they write loses its sense. The longest kind comes first.
+// they had. Their outputs lose their sense. The longest kind comes first.
 Result<std::vector<KernelTime>> TimeKernels(cuda::Device& device,
                                             std::span<const cuda::Launch> launches);
 
