@@ -21,7 +21,7 @@ using cuda::Launch;
 using cuda::TileSize;
 
 constexpr const char* kOutputNames[] = {"store", "add", "gated"};
-constexpr const char* kTileNames[] = {"few8", "few16", "few32", "middle", "large", "huge"};
+constexpr const char* kTileNames[] = {"few8", "few16", "few32", "middle", "deep", "large", "huge"};
 
 bool IsBetween(KernelId id, KernelId first, KernelId last) { return id >= first && id <= last; }
 
@@ -121,7 +121,7 @@ struct ProductMemory {
 // Whether the rows of a tile suit a product of `m` rows: not far more, and not so few that the
 // weights would be read too often.
 bool Suits(TileSize tile, int32_t m) {
-  constexpr int32_t kRows[] = {8, 16, 32, 64, 128, 256};
+  constexpr int32_t kRows[] = {8, 16, 32, 64, 64, 128, 256};
   const int32_t rows = kRows[static_cast<int>(tile)];
   return rows <= 2 * m && m <= 32 * rows;
 }

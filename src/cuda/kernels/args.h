@@ -256,8 +256,8 @@ struct GemmGroups {
 inline constexpr int64_t kSharedBytes = 232448, kLeastSharedBytes = 101376;
 
 // Tiles of a product (gemm_tiles.h), ascending.
-enum class TileSize : uint8_t { kFew8, kFew16, kFew32, kMiddle, kLarge, kHuge };
-inline constexpr int kTileSizes = 6;
+enum class TileSize : uint8_t { kFew8, kFew16, kFew32, kMiddle, kDeep, kLarge, kHuge };
+inline constexpr int kTileSizes = 7;
 
 // kStore: out = sum; kAdd: out = out + sum; kGated: out = gate(sum) * sum of up, rounded.
 enum class GemmOutput : uint8_t { kStore, kAdd, kGated };

@@ -96,7 +96,7 @@ constexpr Types kTypes[] = {{DType::kF32, DType::kF32},
 
 std::vector<TileSize> TilesOf(DType matrix) {
   using enum TileSize;
-  if (matrix == DType::kBf16) return {kFew8, kFew16, kFew32, kMiddle, kLarge, kHuge};
+  if (matrix == DType::kBf16) return {kFew8, kFew16, kFew32, kMiddle, kDeep, kLarge, kHuge};
   if (matrix == DType::kInt8) return {kFew16, kMiddle, kLarge};
   return {kFew16, kMiddle};
 }
@@ -136,7 +136,7 @@ TEST(Gemm, TheTileFollowsFromTheShapeAndTheDevice) {
   };
   EXPECT_EQ(launch(1, 4096).kernel, KernelId::kBf16Few8Store);
   EXPECT_EQ(launch(16, 4096).kernel, KernelId::kBf16Few8Store);
-  EXPECT_EQ(launch(64, 4096).kernel, KernelId::kBf16Few32Store);
+  EXPECT_EQ(launch(64, 4096).kernel, KernelId::kBf16Few16Store);
   EXPECT_EQ(launch(8192, 4096).kernel, KernelId::kBf16HugeStore);
   EXPECT_LE(launch(8192, 4096, kLeastSharedBytes).shape.shared_bytes, kLeastSharedBytes);
   for (const int32_t m : {1, 9, 100, 1000, 10000}) {

@@ -28,6 +28,11 @@ template <bool kGated>
 struct TileOf<TileSize::kMiddle, kGated> {
   using Tile = GemmTile<4, 1, 64, kGated ? 4 : 6>;
 };
+// For matrices so narrow that a multiprocessor has one block: more copies under way.
+template <bool kGated>
+struct TileOf<TileSize::kDeep, kGated> {
+  using Tile = GemmTile<4, 1, 64, 12>;
+};
 // For prompts.
 template <bool kGated>
 struct TileOf<TileSize::kLarge, kGated> {

@@ -110,6 +110,7 @@ inline KernelTable MakeKernelTable() {
   AddProducts<Bf16, TileSize::kFew16>(table, kBf16Few16Store);
   AddProducts<Bf16, TileSize::kFew32>(table, kBf16Few32Store);
   AddProducts<Bf16, TileSize::kMiddle>(table, kBf16MiddleStore);
+  AddProducts<Bf16, TileSize::kDeep>(table, kBf16DeepStore);
   AddProducts<Bf16, TileSize::kLarge>(table, kBf16LargeStore);
   AddProducts<Bf16, TileSize::kHuge>(table, kBf16HugeStore);
   AddProducts<int8_t, TileSize::kFew16>(table, kInt8Few16Store);

@@ -59,6 +59,8 @@ TileTraits TraitsOfTile(TileSize size) {
       return TraitsOfTile<TileSize::kFew32, kGated>();
     case TileSize::kMiddle:
       return TraitsOfTile<TileSize::kMiddle, kGated>();
+    case TileSize::kDeep:
+      return TraitsOfTile<TileSize::kDeep, kGated>();
     case TileSize::kLarge:
       return TraitsOfTile<TileSize::kLarge, kGated>();
     case TileSize::kHuge:
@@ -74,15 +76,16 @@ int64_t NumTiles(const TileTraits& tile, const GemmArgs& args) {
   return int64_t{CeilDiv(args.columns, tile.output_columns)} * CeilDiv(args.m, tile.rows);
 }
 
-// Nanoseconds of a step on an H200 (docs/results/gpu.md): of a block that has a multiprocessor for
-// itself, and of a multiprocessor that is full of blocks. By size of tile.
+// Nanoseconds of a step on an H200: of a block that has a multiprocessor for itself, and of a
+// multiprocessor that is full of blocks. By size of tile. They are fitted to the times of
+// `skein bench gpu --parts tiles`, so that the tiles chosen are rarely slower than the best.
 struct StepTimes {
   int32_t alone, busy;
 };
-constexpr StepTimes kStepTimes[kTileSizes] = {{135, 42},  {175, 120}, {200, 160},
-                                              {260, 230}, {515, 600}, {770, 940}};
-constexpr StepTimes kGatedStepTimes[kTileSizes] = {{175, 80},  {280, 160}, {260, 195},
-                                                   {420, 245}, {590, 625}, {885, 1050}};
+constexpr StepTimes kStepTimes[kTileSizes] = {{120, 31},  {215, 90},  {270, 135}, {320, 155},
+                                              {220, 270}, {500, 490}, {770, 940}};
+constexpr StepTimes kGatedStepTimes[kTileSizes] = {{190, 125}, {215, 195}, {340, 145}, {425, 220},
+                                                   {225, 310}, {525, 545}, {850, 985}};
 
 // The nanoseconds of a step of all blocks of a product with this tile.
 int64_t CostOf(TileSize size, GemmOutput output, const GemmArgs& args) {
@@ -115,7 +118,8 @@ TileSize ChooseTile(std::span<const TileSize> sizes, GemmOutput output, const Ge
 
 constexpr TileSize kF32Sizes[] = {TileSize::kFew16, TileSize::kMiddle};
 constexpr TileSize kBf16Sizes[] = {TileSize::kFew8,   TileSize::kFew16, TileSize::kFew32,
-                                   TileSize::kMiddle, TileSize::kLarge, TileSize::kHuge};
+                                   TileSize::kMiddle, TileSize::kDeep,  TileSize::kLarge,
+                                   TileSize::kHuge};
 constexpr TileSize kInt8Sizes[] = {TileSize::kFew16, TileSize::kMiddle, TileSize::kLarge};
 
 int IndexOf(std::span<const TileSize> sizes, TileSize size) {
