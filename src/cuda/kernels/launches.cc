@@ -84,7 +84,7 @@ struct StepTimes {
 };
 constexpr StepTimes kStepTimes[kTileSizes] = {{120, 31},  {215, 90},  {270, 135}, {320, 155},
                                               {220, 270}, {500, 490}, {770, 940}};
-constexpr StepTimes kGatedStepTimes[kTileSizes] = {{190, 125}, {215, 195}, {340, 145}, {425, 220},
+constexpr StepTimes kGatedStepTimes[kTileSizes] = {{190, 125}, {215, 145}, {340, 150}, {440, 220},
                                                    {225, 310}, {525, 545}, {850, 985}};
 
 // The nanoseconds of a step of all blocks of a product with this tile.
