@@ -145,19 +145,26 @@ Result<Json> CheckIdentityOf(std::unique_ptr<cuda::Device> device, const GpuBenc
   return cases;
 }
 
+// The tokens ahead of a timed decode step.
+constexpr int32_t kContext = 128;
+
+// A runtime for the prompts and batches of the options, with `steps` decode steps.
+Result<std::unique_ptr<Runtime>> LoadForPasses(std::unique_ptr<cuda::Device> device,
+                                               const GpuBenchOptions& options, int32_t steps) {
+  const int32_t decoded = kContext + steps + 1, batch = std::ranges::max(options.batches);
+  const int32_t longest = std::max(std::ranges::max(options.prompt_tokens), decoded);
+  return LoadOn(std::move(device), options,
+                {.max_model_len = longest,
+                 .max_num_batched_tokens = std::max(longest, batch),
+                 .max_num_seqs = batch,
+                 .num_kv_blocks = std::max(BlocksFor(longest), batch * BlocksFor(decoded))});
+}
+
 // Times passes of a whole model: the time to the first token, and the time of a decode step.
 Result<Json> TimePasses(std::unique_ptr<cuda::Device> device, const GpuBenchOptions& options) {
-  constexpr int32_t kContext = 128, kSteps = 16, kPrefillsMax = 5;
-  const int32_t batch = std::ranges::max(options.batches);
-  const int32_t longest = std::max(std::ranges::max(options.prompt_tokens), kContext + kSteps + 1);
-  SKEIN_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Runtime> runtime,
-      LoadOn(std::move(device), options,
-             {.max_model_len = longest,
-              .max_num_batched_tokens = std::max(longest, batch),
-              .max_num_seqs = batch,
-              .num_kv_blocks =
-                  std::max(BlocksFor(longest), batch * BlocksFor(kContext + kSteps + 1))}));
+  constexpr int32_t kSteps = 16, kPrefillsMax = 5;
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<Runtime> runtime,
+                         LoadForPasses(std::move(device), options, kSteps));
   ForwardBench bench(runtime.get(), /*seed=*/1);
   Json prefill = Json::array(), decode = Json::array();
   fmt::print("{:>14}{:>12}\n", "prompt tokens", "TTFT ms");
@@ -201,19 +208,13 @@ Status Profile(cuda::Device& device, const std::string& name, double seconds,
 
 // Times the kernels of a prompt, and of a decode step, behind the pass that launched them.
 Result<Json> ProfilePasses(std::unique_ptr<cuda::Device> device, const GpuBenchOptions& options) {
-  constexpr int32_t kContext = 128, kSteps = 2;
-  const int32_t batch = std::ranges::max(options.batches);
-  const int32_t longest = std::max(std::ranges::max(options.prompt_tokens), kContext + kSteps + 1);
+  constexpr int32_t kSteps = 2;
   std::vector<cuda::Launch>* recording = nullptr;
   cuda::Device* const kernels = device.get();
   SKEIN_ASSIGN_OR_RETURN(
       const std::unique_ptr<Runtime> runtime,
-      LoadOn(std::make_unique<RecordingDevice>(std::move(device), &recording), options,
-             {.max_model_len = longest,
-              .max_num_batched_tokens = std::max(longest, batch),
-              .max_num_seqs = batch,
-              .num_kv_blocks =
-                  std::max(BlocksFor(longest), batch * BlocksFor(kContext + kSteps + 1))}));
+      LoadForPasses(std::make_unique<RecordingDevice>(std::move(device), &recording), options,
+                    kSteps));
   ForwardBench bench(runtime.get(), /*seed=*/1);
   Json passes = Json::array();
   for (const int32_t n : options.prompt_tokens) {
