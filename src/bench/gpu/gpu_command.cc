@@ -288,6 +288,11 @@ Result<int> RunGpuBench(const GpuBenchOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> device, OpenDevice(options));
   Json json = {{"date", BenchDate()}, {"device", device->name()}, {"emulated", options.emulated}};
   fmt::print("device: {}\n", device->name());
+  // A runtime keeps the device that it gets.
+  const auto take_device = [&]() -> Result<std::unique_ptr<cuda::Device>> {
+    if (device != nullptr) return std::move(device);
+    return OpenDevice(options);
+  };
   int num_wrong = 0, num_different = 0;
   if (options.Has("kernels")) {
     SKEIN_ASSIGN_OR_RETURN(json["kernels"], CompareKernels(*device, &num_wrong));
@@ -299,20 +304,17 @@ Result<int> RunGpuBench(const GpuBenchOptions& options) {
     SKEIN_ASSIGN_OR_RETURN(json["tiles"], TimeAllTiles(*device, options));
   }
   if (options.Has("identity")) {
+    SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> own, take_device());
     SKEIN_ASSIGN_OR_RETURN(json["identity"],
-                           CheckIdentityOf(std::move(device), options, &num_different));
+                           CheckIdentityOf(std::move(own), options, &num_different));
   }
   if (options.Has("passes")) {
-    if (device == nullptr) {
-      SKEIN_ASSIGN_OR_RETURN(device, OpenDevice(options));
-    }
-    SKEIN_ASSIGN_OR_RETURN(json["passes"], TimePasses(std::move(device), options));
+    SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> own, take_device());
+    SKEIN_ASSIGN_OR_RETURN(json["passes"], TimePasses(std::move(own), options));
   }
   if (options.Has("profile")) {
-    if (device == nullptr) {
-      SKEIN_ASSIGN_OR_RETURN(device, OpenDevice(options));
-    }
-    SKEIN_ASSIGN_OR_RETURN(json["profile"], ProfilePasses(std::move(device), options));
+    SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> own, take_device());
+    SKEIN_ASSIGN_OR_RETURN(json["profile"], ProfilePasses(std::move(own), options));
   }
   SKEIN_RETURN_IF_ERROR(WriteBenchJson(options.json, json));
   if (options.Has("kernels")) {
@@ -339,7 +341,7 @@ void AddBenchGpuCommand(CLI::App* bench, int* exit_status) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"kernels", "products", "tiles", "identity", "passes", "profile"}));
-  app->add_option("--model", options->model, "A model directory, for identity and passes");
+  app->add_option("--model", options->model, "A model directory, for identity, passes and profile");
   AddDtypeOption(app, &options->dtype);
   AddChoice(app, "--quantization", &options->quantization,
             "Weights: auto (as in the file), none, int8 or int4");
