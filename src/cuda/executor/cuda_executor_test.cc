@@ -3,184 +3,24 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
-#include <functional>
 #include <map>
-#include <memory>
-#include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "runtime/cpu_executor.h"
-#include "runtime/kv_memory.h"
-#include "testing/cuda_model.h"
+#include "testing/cuda_beside_cpu.h"
 
 namespace skein::cuda {
 namespace {
 
 using testing::Blocks;
-using testing::CudaModel;
+using testing::Both;
+using testing::ExpectSame;
 using testing::LoadedModel;
-
-constexpr int32_t kNumBlocks = 96;
-constexpr ForwardLimits kLimits = {.max_tokens = 160, .max_logit_rows = 3, .max_own_blocks = 12};
-
-class Random {
- public:
-  int32_t Integer(int32_t min, int32_t max) {
-    return std::uniform_int_distribution<int32_t>(min, max)(random_);
-  }
-
- private:
-  std::mt19937 random_{20260731};
-};
-
-std::string ModelDir(const std::string& name) {
-  return SKEIN_SOURCE_DIR "/tests/data/models/" + name;
-}
-
-// Passes every call to a fake device, and calls `before` before each launch.
-class WatchedDevice final : public Device {
- public:
-  explicit WatchedDevice(const FakeDevice::Options& options = {}) : fake_(options) {}
-
-  FakeDevice& fake() { return fake_; }
-  size_t bytes_to_host() const { return bytes_to_host_; }
-  void set_before_launch(std::function<void()> before) { before_ = std::move(before); }
-
-  const std::string& name() const override { return fake_.name(); }
-  DeviceMemory Memory() override { return fake_.Memory(); }
-  int64_t shared_bytes() const override { return fake_.shared_bytes(); }
-  Result<void*> Allocate(size_t bytes) override { return fake_.Allocate(bytes); }
-  void Free(void* memory) override { fake_.Free(memory); }
-  Result<void*> AllocateHost(size_t bytes) override { return fake_.AllocateHost(bytes); }
-  void FreeHost(void* memory) override { fake_.FreeHost(memory); }
-  void CopyToDevice(void* to, const void* from, size_t bytes) override {
-    fake_.CopyToDevice(to, from, bytes);
-  }
-  void CopyToHost(void* to, const void* from, size_t bytes) override {
-    bytes_to_host_ += bytes;
-    fake_.CopyToHost(to, from, bytes);
-  }
-  void Run(const Launch& launch) override {
-    if (before_) before_();
-    fake_.Run(launch);
-  }
-  Result<int32_t> MakeGraph(std::span<const Launch> launches) override {
-    return fake_.MakeGraph(launches);
-  }
-  void RunGraph(int32_t graph) override { fake_.RunGraph(graph); }
-  void FreeGraph(int32_t graph) override { fake_.FreeGraph(graph); }
-  int64_t Mark() override { return fake_.Mark(); }
-  Status Wait(int64_t mark) override { return fake_.Wait(mark); }
-
- private:
-  FakeDevice fake_;
-  std::function<void()> before_;
-  size_t bytes_to_host_ = 0;
-};
-
-// A model on the CPU, in the class with the same order of sums as the emulated device, and the same
-// model on a fake device.
-struct Both {
-  explicit Both(const std::string& dir, const std::string& quantization = "auto",
-                const FakeDevice::Options& options = {}, const StepStates& states = {})
-      : model(dir, {.quantization = quantization,
-                    .isa = testing::FmaIsas().back(),
-                    .threads = 1,
-                    .num_blocks = 4}),
-        kv(LayoutOf(model)),
-        device(options),
-        cuda(&device, model, kNumBlocks, kLimits, states) {
-    std::memset(kv.data(), 0xff, kv.bytes());
-    ForwardContext context = model.context();
-    context.kv_layout = kv.layout();
-    context.kv = kv.data();
-    cpu = std::make_unique<CpuExecutor>(context, kLimits, &kv);
-  }
-
-  static KvLayout LayoutOf(const LoadedModel& model) {
-    KvLayout layout = model.context().kv_layout;
-    layout.num_blocks = kNumBlocks;
-    return layout;
-  }
-
-  LoadedModel model;
-  KvMemory kv;
-  WatchedDevice device;
-  CudaModel cuda;
-  std::unique_ptr<CpuExecutor> cpu;
-};
-
-// Resumes a task until it is done: threads stop at random in builds that look for bugs.
-void RunToEnd(Executor& executor, Task& task) {
-  const std::atomic<bool> preempt{false};
-  while (executor.Resume(task, preempt) != TaskStatus::kDone) {
-  }
-}
-
-StepResults RunPlan(Executor& executor, const StepPlan& plan) {
-  const auto task = executor.Begin(plan);
-  RunToEnd(executor, *task);
-  return executor.Results(*task);
-}
-
-void ExpectSameLogprob(const TokenLogprob& a, const TokenLogprob& b) {
-  EXPECT_EQ(a.token, b.token);
-  EXPECT_EQ(a.logprob, b.logprob);
-  EXPECT_EQ(a.rank, b.rank);
-}
-
-void ExpectSame(const StepResults& a, const StepResults& b) {
-  ASSERT_EQ(a.draws.size(), b.draws.size());
-  for (size_t i = 0; i < a.draws.size(); ++i) {
-    EXPECT_TRUE(a.draws[i].finite && b.draws[i].finite);
-    EXPECT_EQ(a.draws[i].token.token, b.draws[i].token.token);
-    ExpectSameLogprob(a.draws[i].token.chosen, b.draws[i].token.chosen);
-    ASSERT_EQ(a.draws[i].token.top_logprobs.size(), b.draws[i].token.top_logprobs.size());
-    for (size_t k = 0; k < a.draws[i].token.top_logprobs.size(); ++k) {
-      ExpectSameLogprob(a.draws[i].token.top_logprobs[k], b.draws[i].token.top_logprobs[k]);
-    }
-  }
-  ASSERT_EQ(a.reads.size(), b.reads.size());
-  for (size_t i = 0; i < a.reads.size(); ++i) {
-    EXPECT_TRUE(a.reads[i].finite && b.reads[i].finite);
-    EXPECT_EQ(a.reads[i].values.values, b.reads[i].values.values);
-    EXPECT_EQ(a.reads[i].values.log_sum_exp, b.reads[i].values.log_sum_exp);
-  }
-  ASSERT_EQ(a.prompt_logprobs.size(), b.prompt_logprobs.size());
-  for (size_t i = 0; i < a.prompt_logprobs.size(); ++i) {
-    ASSERT_EQ(a.prompt_logprobs[i].logprobs.size(), b.prompt_logprobs[i].logprobs.size());
-    for (size_t k = 0; k < a.prompt_logprobs[i].logprobs.size(); ++k) {
-      ExpectSameLogprob(a.prompt_logprobs[i].logprobs[k].chosen,
-                        b.prompt_logprobs[i].logprobs[k].chosen);
-    }
-  }
-}
-
-// A request's tokens and parameters. Tests make its plan rows by hand.
-struct Sequence {
-  Sequence(Random& random, int32_t vocab, int32_t num_tokens, int32_t first_block)
-      : blocks(Blocks(first_block, num_tokens + 1)) {
-    for (int32_t i = 0; i < num_tokens; ++i) tokens.push_back(random.Integer(0, vocab - 1));
-    generate.sampling.seed = static_cast<uint64_t>(random.Integer(0, 1 << 30));
-    generate.num_logprobs = 4;
-  }
-
-  PlanRow Row(int32_t begin, int32_t end, bool draws_token) {
-    draws.clear();
-    if (draws_token) draws.push_back({&generate, 0, tokens, size()});
-    return {0, begin, std::span(tokens).subspan(begin, end - begin), blocks, draws};
-  }
-  PlanRow Whole() { return Row(0, size(), true); }
-  int32_t size() const { return static_cast<int32_t>(tokens.size()); }
-
-  std::vector<TokenId> tokens;
-  std::vector<BlockId> blocks;
-  GenerateSpec generate;
-  std::vector<DrawSpec> draws;
-};
+using testing::ModelDir;
+using testing::Random;
+using testing::RunPlan;
+using testing::RunToEnd;
+using testing::Sequence;
 
 std::vector<std::string> ComputedModels() {
   std::vector<std::string> dirs;
