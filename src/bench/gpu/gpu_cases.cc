@@ -341,6 +341,20 @@ Result<std::vector<float>> RunGroupedGemm(Device& device, uint64_t seed) {
                       out, kSlots * kColumns);
 }
 
+// The rows of the second matrix.
+Result<std::vector<float>> RunGather(Device& device, uint64_t seed) {
+  constexpr int32_t kFrom = 20, kRows = 3, kWidth = 1000;
+  Operands operands(device, seed);
+  auto* out = static_cast<float*>(operands.Make(kRows * kWidth * sizeof(float)));
+  return operands.Run(
+      cuda::GatherLaunch({.rows = operands.Put(std::vector<int32_t>{2, 3, 19}),
+                          .num_rows = kRows,
+                          .first = {operands.Put(operands.Random(kFrom * kWidth)),
+                                    operands.Make(kRows * kWidth * sizeof(float)), kWidth},
+                          .second = {operands.Put(operands.Random(kFrom * kWidth)), out, kWidth}}),
+      out, kRows * kWidth);
+}
+
 Result<std::vector<float>> RunBranch(Device& device, uint64_t seed) {
   constexpr int32_t kRows = 20, kWidth = 1000;
   Operands operands(device, seed);
@@ -387,6 +401,7 @@ const std::vector<GpuCase>& GpuCases() {
       {"gemm blocks, 70 rows", true, RunBlocksGemm<70>},
       {"choose_experts", true, RunChooseExperts},
       {"grouped gemm f32", true, RunGroupedGemm},
+      {"gather", true, RunGather},
       {"branch", true, RunBranch},
       {"find_largest", true, RunFindLargest},
       {"attention f32", true, RunAttention<float, -1>},

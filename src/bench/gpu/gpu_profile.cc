@@ -57,6 +57,7 @@ std::string NameOf(const Launch& launch) {
   }
   if (IsBetween(id, kEmbedF32, kEmbedBlocks)) return "embed";
   if (IsBetween(id, kRmsNormF32, kRmsNormBf16)) return "norm";
+  if (id == kGather) return "gathered rows";
   if (IsBetween(id, kStoreHeadsF32, kStoreHeadsBf16Head128)) return "heads";
   if (IsBetween(id, kAttentionF32, kAttentionBf16Head128)) return "attention";
   if (IsBetween(id, kMergeSegmentsF32, kMergeSegmentsBf16)) return "merged segments";

@@ -54,6 +54,19 @@ struct RmsNormArgs {
   int64_t ldo = 0;
 };
 
+// Row i of `to` becomes row rows[i] of `from`. Both have rows of words of 32 bits, and do not
+// overlap.
+struct GatheredMatrix {
+  const void* from = nullptr;  // [*, words]
+  void* to = nullptr;          // [num_rows, words]
+  int32_t words = 0;
+};
+struct GatherArgs {
+  const int32_t* rows = nullptr;  // [num_rows]
+  int32_t num_rows = 0;
+  GatheredMatrix first, second;
+};
+
 // x = x + scale * the RMSNorm of branch, row by row.
 struct BranchArgs {
   const float* branch = nullptr;  // [num_rows, width]

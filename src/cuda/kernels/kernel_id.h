@@ -14,6 +14,7 @@ enum class KernelId : uint8_t {
   kEmbedBlocks,
   kRmsNormF32,
   kRmsNormBf16,
+  kGather,
   kBranch,
   kActivateF32,
   kActivateBf16,

@@ -80,6 +80,7 @@ inline KernelTable MakeKernelTable() {
   At(table, kEmbedBlocks) = EmbedBlocksKernel<float>;
   At(table, kRmsNormF32) = RmsNormKernel<float>;
   At(table, kRmsNormBf16) = RmsNormKernel<Bf16>;
+  At(table, kGather) = GatherKernel<uint32_t>;
   At(table, kBranch) = BranchKernel<float>;
   At(table, kActivateF32) = ActivateKernel<float>;
   At(table, kActivateBf16) = ActivateKernel<Bf16>;

@@ -193,6 +193,12 @@ Launch RmsNormLaunch(DType dtype, const RmsNormArgs& args) {
   return {OfType(KernelId::kRmsNormF32, dtype), RowShape(args.num_rows, sizeof(RowShared)), args};
 }
 
+Launch GatherLaunch(const GatherArgs& args) {
+  LaunchShape shape = RowShape(args.num_rows);
+  shape.grid.y = 2;
+  return {KernelId::kGather, shape, args};
+}
+
 Launch BranchLaunch(const BranchArgs& args) {
   return {KernelId::kBranch, RowShape(args.num_rows, sizeof(RowShared)), args};
 }

@@ -14,6 +14,7 @@ namespace skein::cuda {
 // `table`: the type of the table, kInt8 and kBlocks only of panels.
 Launch EmbedLaunch(DType table, bool panels, const EmbedArgs& args);
 Launch RmsNormLaunch(DType dtype, const RmsNormArgs& args);
+Launch GatherLaunch(const GatherArgs& args);
 Launch BranchLaunch(const BranchArgs& args);
 Launch ActivateLaunch(DType dtype, const ActivateArgs& args);
 // Whole rows, for weights in int8.

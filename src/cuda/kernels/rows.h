@@ -229,6 +229,26 @@ __global__ void RmsNormKernel(RmsNormArgs a) {
   }
 }
 
+// Grid: rows, matrices.
+template <typename Word>
+__global__ void GatherKernel(GatherArgs a) {
+  constexpr int kCopies = 4;  // fours in flight
+  LetNextKernelStart();
+  const int64_t at = blockIdx.x, row = a.rows[at];
+  WaitForPreviousKernel();  // all but the matrices is there before the pass's first kernel
+  const GatheredMatrix matrix = blockIdx.y == 0 ? a.first : a.second;
+  const int width = matrix.words;
+  const FoursOfRow<const Word> from(static_cast<const Word*>(matrix.from) + row * width, width);
+  const FoursOfRow<Word> to(static_cast<Word*>(matrix.to) + at * width, width);
+#pragma unroll 1
+  for (int first = 4 * static_cast<int>(threadIdx.x); first < width; first += kCopies * kRowStep) {
+    Four<Word> fours[kCopies];
+    from.Load(first, fours);
+#pragma unroll
+    for (int k = 0; k < kCopies; ++k) to.Store(first + k * kRowStep, fours[k]);
+  }
+}
+
 // Grid: rows. X: the type of the residual stream.
 template <typename X>
 __global__ void BranchKernel(BranchArgs a) {

@@ -99,6 +99,31 @@ TEST(RowKernels, RmsNormWorksInPlace) {
   EXPECT_TRUE(SameBits(x, expected));
 }
 
+// Two matrices of different widths; the second lies between other words.
+TEST(RowKernels, RowsAreGathered) {
+  RandomValues random;
+  for (const int32_t width : {1, 15, 16, 64, 514, 2048, 4100}) {
+    const int32_t num_rows = random.Integer(1, 6), other = width + random.Integer(0, 3);
+    const int32_t num_from = num_rows + random.Integer(1, 9);
+    const std::vector<float> first = random.Floats(num_from * width, DType::kF32, Range::kExtreme);
+    const std::vector<float> second = random.Floats(num_from * other, DType::kF32, Range::kExtreme);
+    std::vector<int32_t> rows;
+    for (int32_t i = 0; i < num_rows; ++i) rows.push_back(random.Integer(0, num_from - 1));
+    std::vector<float> out((num_rows + 1) * (width + other), 7.0f), expected = out;
+    float* const second_out = &out[(num_rows + 1) * width];
+    ExpectSameInAnyOrder(GatherLaunch({.rows = rows.data(),
+                                       .num_rows = num_rows,
+                                       .first = {first.data(), out.data(), width},
+                                       .second = {second.data(), second_out, other}}),
+                         std::span(out));
+    for (int32_t i = 0; i < num_rows; ++i) {
+      std::copy_n(&first[rows[i] * width], width, &expected[i * width]);
+      std::copy_n(&second[rows[i] * other], other, &expected[(num_rows + 1) * width + i * other]);
+    }
+    EXPECT_TRUE(SameBits(out, expected)) << width << " " << other;
+  }
+}
+
 TEST(RowKernels, BranchesAreNormedScaledAndAdded) {
   RandomValues random;
   for (const bool norms : {false, true}) {
