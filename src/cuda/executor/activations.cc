@@ -46,7 +46,8 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
   SKEIN_RETURN_IF_ERROR(Add(tokens, q_width, &q));
   SKEIN_RETURN_IF_ERROR(Add(tokens, q_width, &attn));
   SKEIN_RETURN_IF_ERROR(Add(tokens, c.intermediate_size, &act));
-  SKEIN_RETURN_IF_ERROR(Add(tokens * qkv_width * sizeof(float), &qkv));
+  SKEIN_RETURN_IF_ERROR(
+      Add(tokens * std::max<int64_t>(qkv_width, c.hidden_size) * sizeof(float), &qkv));
   if (c.has_branches()) {
     SKEIN_RETURN_IF_ERROR(Add(tokens * c.hidden_size * sizeof(float), &branch));
   }

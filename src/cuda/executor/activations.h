@@ -10,7 +10,8 @@
 
 namespace skein::cuda {
 
-// The memory of one pass on a device. Buffers that the model does not need are empty.
+// The memory of one pass on a device. Buffers that the model does not need are empty. In the last
+// layer, q and qkv also take the rows that kGather moves (LayerOperators).
 struct Activations {
   // A matrix of the compute type whose rows are multiplied with weights.
   struct Operand {
@@ -35,9 +36,9 @@ struct Activations {
                                   const ForwardLimits& limits);
 
   Buffer x;             // f32 [max_tokens, hidden]: the residual stream
+  Buffer qkv;           // f32 [max_tokens, the width of q, k and v, or hidden if it is wider]
   Operand h, q, attn;   // [max_tokens, ...]
   Operand act;          // [max_tokens, intermediate]
-  Buffer qkv;           // f32 [max_tokens, the width of q, k and v]
   Buffer branch;        // f32 [max_tokens, hidden]: results that a norm or a scale changes
   Buffer own_kv;        // blocks [max_own_blocks] of one layer
   Buffer partial;       // AttentionArgs::partial of some tiles

@@ -32,6 +32,7 @@ CudaPass::CudaPass(const CudaContext& context, const ForwardLimits& limits)
                 GroupSize(context.model.weights->config)),
       graphs_(context.device),
       slices_(config(), dtype_, context.model.weights->matrix_dtype),
+      gathered_slices_(config(), dtype_, context.model.weights->matrix_dtype),
       wide_(context.model.weights->config.vocab_size) {}
 
 Result<std::unique_ptr<CudaPass>> CudaPass::Make(const CudaContext& context,
@@ -50,6 +51,7 @@ Status CudaPass::Begin(std::span<const BlockCopy> copies, std::span<const uint8_
   graph_.reset();
   num_tokens_ = batch_.num_tokens();
   const DeviceBatch::Padding padding = {TokensOfGraph(copies), context_.model.kv_layout.num_blocks};
+  if (padding.num_tokens == 0) layout_.KeepOutputTokens();
   SKEIN_RETURN_IF_ERROR(integers_.Assign(batch_, layout_, copies, padding));
   layers_.set_num_tokens(num_tokens_);
   if (padding.num_tokens == 0) {
@@ -74,7 +76,7 @@ int32_t CudaPass::TokensOfGraph(std::span<const BlockCopy> copies) const {
 }
 
 Status CudaPass::FindGraph() {
-  const PassGraphs::Shape shape = {num_tokens_, integers_.num_segments(), integers_.memory()};
+  const PassGraphs::Shape shape = {num_tokens_, integers_.tiles().num_segments, integers_.memory()};
   graph_ = graphs_.Find(shape);
   if (graph_) return Status::Ok();
   graph_ = 0;  // num_outputs
@@ -135,14 +137,24 @@ PassStatus CudaPass::Step() {
 }
 
 void CudaPass::AssignSlices(double slice_us) {
-  slices_.Assign({num_tokens_, integers_.tiles_on_host(), integers_.tile_rows()}, slice_us);
+  const DeviceBatch::Tiles tiles = integers_.tiles();
+  slices_.Assign({num_tokens_, tiles.on_host, tiles.rows}, slice_us);
+  if (integers_.num_gathered() == 0) return;
+  const DeviceBatch::Tiles gathered = integers_.gathered_tiles();
+  gathered_slices_.Assign({integers_.num_gathered(), gathered.on_host, gathered.rows}, slice_us);
+}
+
+// The slices of an operator of the layer that layers_ has.
+std::span<const OperatorSlice> CudaPass::SlicesOf(int op) const {
+  const bool gathered = layers_.Gathers() && op >= kAttention;
+  return (gathered ? gathered_slices_ : slices_).Of(op, config().IsLocal(layer_));
 }
 
 void CudaPass::LayerOperator() {
-  const std::span<const OperatorSlice> slices = slices_.Of(op_, config().IsLocal(layer_));
+  layers_.set_layer(layer_);
+  const std::span<const OperatorSlice> slices = SlicesOf(op_);
   const OperatorSlice& slice = slices[slice_];
   step_us_ = slice.us;
-  layers_.set_layer(layer_);
   layers_.Run(op_, slice);
   if (++slice_ < std::ssize(slices)) return;
   slice_ = 0;
@@ -187,7 +199,7 @@ void CudaPass::OutputOperator(int op) {
   step_us_ = OperatorSlices::BytesUs(8.0 * num_outputs() * config().hidden_size);
   if (op == kHeadDense) return HeadDense();
   if (op == kHead) return Head();
-  launcher_.Norm(context_.weights->final_norm, outputs.tokens, num_outputs(),
+  launcher_.Norm(layers_.result(), context_.weights->final_norm, outputs.tokens, num_outputs(),
                  embeds ? DType::kF32 : dtype_,
                  embeds ? memory_.outputs.as<void>() : memory_.output_h.buffer.as<void>(),
                  embeds ? config().hidden_size : memory_.output_h.width);

@@ -77,6 +77,7 @@ class CudaPass {
   int32_t TokensOfGraph(std::span<const BlockCopy> copies) const;
   Status FindGraph();
   void AssignSlices(double slice_us);
+  std::span<const OperatorSlice> SlicesOf(int op) const;
   void LayerOperator();
   // The rows of the chunk's outputs, those that pad it included.
   int32_t num_outputs() const { return graph_ ? num_tokens_ : chunk().count; }
@@ -112,6 +113,7 @@ class CudaPass {
   double slice_us_ = kSliceUs;
   double step_us_ = 0;
   OperatorSlices slices_;
+  OperatorSlices gathered_slices_;  // of the last layer, if it gathers rows: kAttention and behind
 
   Activations memory_;
   Launcher launcher_{context_, &memory_};

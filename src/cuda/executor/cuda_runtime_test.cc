@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -28,17 +29,28 @@ Result<std::unique_ptr<Runtime>> Load(const CudaRuntimeOptions& options,
   return LoadCudaRuntime(options, std::make_unique<FakeDevice>(device));
 }
 
-DrawResult Draw(Runtime& runtime, const std::vector<TokenId>& tokens) {
-  const GenerateSpec generate = {.num_logprobs = 5};
-  const std::vector<BlockId> blocks = testing::Blocks(0, static_cast<int32_t>(tokens.size()));
-  const std::vector<DrawSpec> draws = {{&generate, 0, tokens, static_cast<int32_t>(tokens.size())}};
-  const StepPlan plan = OneShotPlan{{{0, 0, tokens, blocks, draws}}};
+StepResults Run(Runtime& runtime, const StepPlan& plan) {
   const std::atomic<bool> never{false};
   const auto task = runtime.executor().Begin(plan);
   while (runtime.executor().Resume(*task, never) != TaskStatus::kDone) {
     // Threads stop at random in builds that look for bugs.
   }
-  return runtime.executor().Results(*task).draws.at(0);
+  return runtime.executor().Results(*task);
+}
+
+DrawResult Draw(Runtime& runtime, const std::vector<TokenId>& tokens) {
+  const GenerateSpec generate = {.num_logprobs = 5};
+  const std::vector<BlockId> blocks = testing::Blocks(0, static_cast<int32_t>(tokens.size()));
+  const std::vector<DrawSpec> draws = {{&generate, 0, tokens, static_cast<int32_t>(tokens.size())}};
+  return Run(runtime, OneShotPlan{{{0, 0, tokens, blocks, draws}}}).draws.at(0);
+}
+
+// The log-probability of the token at one position.
+float LogprobAt(Runtime& runtime, const std::vector<TokenId>& tokens, int32_t position) {
+  const std::vector<BlockId> blocks = testing::Blocks(0, static_cast<int32_t>(tokens.size()));
+  PlanRow row = {0, 0, tokens, blocks};
+  row.prompt_logprobs = {position, std::span(tokens).subspan(position, 1), 1};
+  return Run(runtime, OneShotPlan{{row}}).prompt_logprobs.at(0).logprobs.at(0).chosen.logprob;
 }
 
 void ExpectSame(const DrawResult& a, const DrawResult& b) {
@@ -112,6 +124,9 @@ TEST(CudaRuntime, LongPromptsHaveTheBitsToo) {
                                      .max_num_batched_tokens = 2300,
                                      .num_kv_blocks = 80});
   ASSERT_TRUE(cpu.ok()) << cpu.status().message();
+  // In the last layer, attention has one segment for this token.
+  EXPECT_EQ(LogprobAt(*cuda.value(), Tokens(2100), 900),
+            LogprobAt(*cpu.value(), Tokens(2100), 900));
   const DrawResult expected = Draw(*cpu.value(), Tokens(2100));
   ExpectSame(Draw(*cuda.value(), Tokens(2100)), expected);
   static_cast<CudaExecutor&>(cuda.value()->executor()).set_slice_us(0);

@@ -19,7 +19,8 @@ Status DeviceBatch::Assign(const ForwardBatch& batch, const BatchLayout& layout,
                            std::span<const BlockCopy> copies, const Padding& padding) {
   words_.clear();
   AddTokens(batch, layout, padding);
-  AddTiles(batch, layout, padding);
+  AddRowTiles(batch, layout, padding);
+  AddGathered(batch, layout);
   copies_ = words_.size();
   num_copies_ = static_cast<int32_t>(copies.size());
   for (const BlockCopy& copy : copies) {
@@ -59,32 +60,67 @@ void DeviceBatch::AddTokens(const ForwardBatch& batch, const BatchLayout& layout
   words_.insert(words_.end(), surplus, padding.block);
 }
 
-void DeviceBatch::AddTiles(const ForwardBatch& batch, const BatchLayout& layout,
-                           const Padding& padding) {
-  tiles_ = words_.size();
-  num_tiles_ = 0;
-  num_segments_ = 1;
+void DeviceBatch::AddRowTiles(const ForwardBatch& batch, const BatchLayout& layout,
+                              const Padding& padding) {
+  runs_.clear();
+  for (const ForwardRow& row : batch.rows) {
+    runs_.push_back({static_cast<int32_t>(runs_.size()), row.first_token, row.num_tokens});
+  }
+  tiles_ = AddTiles(layout);
+  if (padding.num_tokens == 0) return;
+  const int32_t count = padding.num_tokens * CeilDiv(group_size_, tiles_.rows);
+  for (; tiles_.count < count; ++tiles_.count) words_.insert(words_.end(), {0, 0, 0, 0, 0});
+  tiles_.num_segments =
+      static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(tiles_.num_segments)));
+}
+
+void DeviceBatch::AddGathered(const ForwardBatch& batch, const BatchLayout& layout) {
+  gathered_ = words_.size();
+  gathered_tiles_ = {};
+  num_gathered_ = layout.num_active() < batch.num_tokens() ? layout.num_active() : 0;
+  if (num_gathered_ == 0) return;
+  runs_.clear();
+  // A gap does not end a run whose last narrow tile has room for the tokens of the gap and for the
+  // token behind it: they cost no tile.
+  const auto goes_on = [this](const RowSpan& run, int32_t token) {
+    const int32_t narrow_tiles = CeilDiv(run.count * group_size_, kAttentionRows);
+    return token == run.first + run.count ||
+           (token + 1 - run.first) * group_size_ <= narrow_tiles * kAttentionRows;
+  };
+  int32_t index = 0;
+  for (int32_t i = 0; i < num_gathered_; ++i) {
+    const int32_t token = layout.TokenAt(i);
+    words_.push_back(token);
+    while (token >= batch.rows[index].first_token + batch.rows[index].num_tokens) ++index;
+    if (!runs_.empty() && runs_.back().row == index && goes_on(runs_.back(), token)) {
+      runs_.back().count = token + 1 - runs_.back().first;
+    } else {
+      runs_.push_back({index, token, 1});
+    }
+  }
+  gathered_tiles_ = AddTiles(layout);
+}
+
+DeviceBatch::TileWords DeviceBatch::AddTiles(const BatchLayout& layout) {
+  TileWords tiles = {.begin = words_.size()};
   int32_t most_rows = 1;
   int64_t narrow_tiles = 0;
-  for (const ForwardRow& row : batch.rows) {
-    most_rows = std::max(most_rows, row.num_tokens * group_size_);
-    narrow_tiles += CeilDiv(row.num_tokens * group_size_, kAttentionRows);
+  for (const RowSpan& run : runs_) {
+    most_rows = std::max(most_rows, run.count * group_size_);
+    narrow_tiles += CeilDiv(run.count * group_size_, kAttentionRows);
   }
-  tile_rows_ = AttentionTileRows(most_rows, narrow_tiles * num_kv_heads_);
-  int32_t table = 0;  // where the row's begins
-  for (int32_t index = 0; index < static_cast<int32_t>(batch.rows.size()); ++index) {
-    const ForwardRow& row = batch.rows[index];
-    for (int32_t first = 0; first < row.num_tokens * group_size_; first += tile_rows_) {
-      words_.insert(words_.end(), {row.first_token, row.num_tokens, row.begin, table, first});
-      ++num_tiles_;
+  tiles.rows = AttentionTileRows(most_rows, narrow_tiles * num_kv_heads_);
+  int32_t index = 0, table = 0;  // where the row's table begins
+  for (const RowSpan& run : runs_) {
+    for (; index < run.row; ++index) table += static_cast<int32_t>(layout.Table(index).size());
+    const int32_t begin = layout.Position(run.row, run.first);
+    for (int32_t row = 0; row < run.count * group_size_; row += tiles.rows) {
+      words_.insert(words_.end(), {run.first, run.count, begin, table, row});
+      ++tiles.count;
     }
-    num_segments_ = std::max(num_segments_, CeilDiv(row.begin + row.num_tokens, kKeysPerSegment));
-    table += static_cast<int32_t>(layout.Table(index).size());
+    tiles.num_segments = std::max(tiles.num_segments, CeilDiv(begin + run.count, kKeysPerSegment));
   }
-  if (padding.num_tokens == 0) return;
-  const int32_t tiles = padding.num_tokens * CeilDiv(group_size_, tile_rows_);
-  for (; num_tiles_ < tiles; ++num_tiles_) words_.insert(words_.end(), {0, 0, 0, 0, 0});
-  num_segments_ = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(num_segments_)));
+  return tiles;
 }
 
 void DeviceBatch::AddTables(const ForwardBatch& batch, const BatchLayout& layout) {
@@ -102,7 +138,7 @@ void DeviceBatch::AddOutputs(const ForwardBatch& batch, const BatchLayout& layou
   for (const OutputChunk& chunk : layout.outputs()) {
     output_words_.push_back(words_.size());
     for (int32_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
-      words_.push_back(layout.OutputToken(chunk.kind, i));
+      words_.push_back(layout.ActiveIndex(layout.OutputToken(chunk.kind, i)));
     }
     words_.insert(words_.end(), std::max(0, padding.num_tokens - chunk.count), 0);
     Outputs outputs;

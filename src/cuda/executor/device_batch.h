@@ -19,7 +19,7 @@ class DeviceBatch {
   // The outputs of a chunk: the tokens from which they are computed and, for labels, the panels of
   // the output matrix that hold the labels.
   struct Outputs {
-    const int32_t* tokens = nullptr;  // [chunk.count]
+    const int32_t* tokens = nullptr;  // [chunk.count], counting active tokens
     const int32_t* panels = nullptr;  // [num_panels]; only for labels
     std::vector<int32_t> panel_ids;   // the panels on the host, ascending
   };
@@ -31,12 +31,21 @@ class DeviceBatch {
     int32_t block = 0;       // that takes their keys and values
   };
 
+  // The tiles of attention over some tokens.
+  struct Tiles {
+    const AttentionTile* on_device = nullptr;
+    std::span<const AttentionTile> on_host;  // until the next Assign
+    int32_t rows = 0;                        // of a tile
+    int32_t num_segments = 1;                // of the longest walk
+  };
+
   // group_size: the query heads of a KV head.
   DeviceBatch(Device* device, int32_t num_kv_heads, int32_t group_size)
       : device_(device), num_kv_heads_(num_kv_heads), group_size_(group_size) {}
 
   // Makes the integers of a batch with this layout, and starts their copy. The previous copy must
-  // have ended. Fails as Device::Allocate does.
+  // have ended. Outputs count the layout's active tokens, which are all of them in a batch with
+  // padding. Fails as Device::Allocate does.
   Status Assign(const ForwardBatch& batch, const BatchLayout& layout,
                 std::span<const BlockCopy> copies, const Padding& padding);
 
@@ -46,15 +55,13 @@ class DeviceBatch {
   const int32_t* positions() const { return On<int32_t>(positions_); }
   const int32_t* blocks() const { return On<int32_t>(blocks_); }
   const int32_t* tables() const { return On<int32_t>(tables_); }
-  const AttentionTile* tiles() const { return On<AttentionTile>(tiles_); }
-  int32_t num_tiles() const { return num_tiles_; }
-  // The tiles on the host, until the next Assign.
-  std::span<const AttentionTile> tiles_on_host() const {
-    return {reinterpret_cast<const AttentionTile*>(words_.data() + tiles_),
-            static_cast<size_t>(num_tiles_)};
-  }
-  int32_t tile_rows() const { return tile_rows_; }
-  int32_t num_segments() const { return num_segments_; }
+  Tiles tiles() const { return TilesAt(tiles_); }
+  // The active tokens, ascending, if they are fewer than all and not none: the last layer gathers
+  // their rows. Else there are none here.
+  const int32_t* gathered() const { return On<int32_t>(gathered_); }
+  int32_t num_gathered() const { return num_gathered_; }
+  // The tiles of the gathered tokens, and of some tokens between them.
+  Tiles gathered_tiles() const { return TilesAt(gathered_tiles_); }
   const SlotCopy* forks() const { return On<SlotCopy>(forks_); }
   int32_t num_forks() const { return num_forks_; }
   const SlotCopy* copies() const { return On<SlotCopy>(copies_); }
@@ -62,12 +69,27 @@ class DeviceBatch {
   const Outputs& outputs(int32_t chunk) const { return outputs_[chunk]; }
 
  private:
+  struct TileWords {
+    size_t begin = 0;  // index in words_
+    int32_t count = 0, rows = 0, num_segments = 1;
+  };
+
   template <typename T>
   const T* On(size_t word) const {
     return reinterpret_cast<const T*>(on_device_.as<int32_t>() + word);
   }
   void AddTokens(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
-  void AddTiles(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
+  Tiles TilesAt(const TileWords& words) const {
+    return {On<AttentionTile>(words.begin),
+            {reinterpret_cast<const AttentionTile*>(words_.data() + words.begin),
+             static_cast<size_t>(words.count)},
+            words.rows,
+            words.num_segments};
+  }
+  // Adds the tiles of all rows; those of the gathered tokens; those of runs_.
+  void AddRowTiles(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
+  void AddGathered(const ForwardBatch& batch, const BatchLayout& layout);
+  TileWords AddTiles(const BatchLayout& layout);
   void AddOutputs(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
   void AddTables(const ForwardBatch& batch, const BatchLayout& layout);
   Status Copy();
@@ -76,9 +98,11 @@ class DeviceBatch {
   const int32_t num_kv_heads_, group_size_;
   std::vector<int32_t> words_;
   Buffer on_host_, on_device_;
-  size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0, tiles_ = 0;  // indices in words_
-  size_t forks_ = 0, copies_ = 0;
-  int32_t num_tiles_ = 0, tile_rows_ = 0, num_segments_ = 1, num_forks_ = 0, num_copies_ = 0;
+  size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0;  // indices in words_
+  size_t gathered_ = 0, forks_ = 0, copies_ = 0;
+  TileWords tiles_, gathered_tiles_;
+  int32_t num_gathered_ = 0, num_forks_ = 0, num_copies_ = 0;
+  std::vector<RowSpan> runs_;  // adjacent tokens of one row, ascending
   std::vector<Outputs> outputs_;
   std::vector<size_t> output_words_;  // [chunk]: words of tokens and panels
 };

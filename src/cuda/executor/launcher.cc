@@ -10,9 +10,9 @@ void Launcher::Run(const Launch& launch) {
   recording_ != nullptr ? recording_->push_back(launch) : context_.device->Run(launch);
 }
 
-void Launcher::Norm(const float* weight, const int32_t* rows, int32_t num_rows, DType out_dtype,
-                    void* out, int64_t ldo) {
-  Run(RmsNormLaunch(out_dtype, {.x = memory_->x.as<float>(),
+void Launcher::Norm(const float* x, const float* weight, const int32_t* rows, int32_t num_rows,
+                    DType out_dtype, void* out, int64_t ldo) {
+  Run(RmsNormLaunch(out_dtype, {.x = x,
                                 .ldx = context_.model.weights->config.hidden_size,
                                 .rows = rows,
                                 .weight = weight,

@@ -20,9 +20,9 @@ class Launcher {
   void set_recording(std::vector<Launch>* launches) { recording_ = launches; }
   void Run(const Launch& launch);
 
-  // The norm of rows of x.
-  void Norm(const float* weight, const int32_t* rows, int32_t num_rows, DType out_dtype, void* out,
-            int64_t ldo);
+  // The norm of rows of x, which is [*, hidden].
+  void Norm(const float* x, const float* weight, const int32_t* rows, int32_t num_rows,
+            DType out_dtype, void* out, int64_t ldo);
   // out = in · w^T for `m` rows, from `first_row` of both on; in int8 and in blocks, the rows are
   // rounded first.
   void Multiply(const Activations::Operand& in, const DeviceMatrix& w, GemmOutput output,

@@ -11,6 +11,7 @@ enum LayerOp {
   kStoreHeads,
   kFork,
   kAttention,
+  kGather,
   kO,
   kAttnBranch,
   kMlpNorm,

@@ -22,6 +22,8 @@ bool LayerOperators::Has(int op) const {
       return config().decoder.qk_norm_spans_heads;
     case kFork:
       return integers_->num_forks() > 0;
+    case kGather:
+      return Gathers();
     case kAttnBranch:
       return config().has_branches();
     case kGateUp:
@@ -43,17 +45,18 @@ bool LayerOperators::Has(int op) const {
 
 void LayerOperators::Run(int op, const OperatorSlice& slice) {
   slice_ = slice;
+  gathered_ = Gathers() && op > kGather;
   if (op >= kRoute) return Experts(op);
   op >= kMlpNorm ? Mlp(op) : Attention(op);
 }
 
 // x = x + attention(norm(x)).
 void LayerOperators::Attention(int op) {
-  const int32_t m = num_tokens_;
+  const int32_t m = num_tokens();
   switch (op) {
     case kAttnNorm:
-      return launcher_.Norm(layer().attn_norm, nullptr, m, dtype_, memory_->h.buffer.as<void>(),
-                            memory_->h.width);
+      return launcher_.Norm(x(), layer().attn_norm, nullptr, m, dtype_,
+                            memory_->h.buffer.as<void>(), memory_->h.width);
     case kQkv:
       return launcher_.Multiply(memory_->h, layer().qkv, GemmOutput::kStore,
                                 {.bias = layer().qkv_bias,
@@ -70,8 +73,10 @@ void LayerOperators::Attention(int op) {
       return CopyForks();
     case kAttention:
       return Attend();
+    case kGather:
+      return Gather();
     case kO:
-      return MultiplyToResidual(memory_->attn, layer().o, layer().o_bias);
+      return MultiplyToResidual(gathered_ ? memory_->q : memory_->attn, layer().o, layer().o_bias);
     case kAttnBranch:
       return AddBranch(layer().post_attn_norm);
     default:
@@ -81,10 +86,10 @@ void LayerOperators::Attention(int op) {
 
 // x = x + mlp(norm(x)).
 void LayerOperators::Mlp(int op) {
-  const int32_t m = num_tokens_;
+  const int32_t m = num_tokens();
   switch (op) {
     case kMlpNorm:
-      return launcher_.Norm(layer().mlp_norm, nullptr, m, dtype_, memory_->h.buffer.as<void>(),
+      return launcher_.Norm(x(), layer().mlp_norm, nullptr, m, dtype_, memory_->h.buffer.as<void>(),
                             memory_->h.width);
     case kGateUp:
       return launcher_.Multiply(memory_->h, layer().gate_up, GemmOutput::kGated,
@@ -109,7 +114,7 @@ void LayerOperators::Mlp(int op) {
 void LayerOperators::Experts(int op) {
   const ModelConfig& c = config();
   const Activations::Experts& experts = memory_->experts;
-  const int32_t m = num_tokens_, num_slots = m * c.experts_per_token;
+  const int32_t m = num_tokens(), num_slots = m * c.experts_per_token;
   switch (op) {
     case kRoute:
       return launcher_.Multiply(memory_->h, layer().router, GemmOutput::kStore,
@@ -150,7 +155,7 @@ void LayerOperators::Experts(int op) {
                                              .num_tokens = m,
                                              .per_token = c.experts_per_token,
                                              .width = c.hidden_size,
-                                             .x = memory_->x.as<float>()}));
+                                             .x = x()}));
     default:
       SKEIN_CHECK(false);
   }
@@ -166,7 +171,7 @@ void LayerOperators::MultiplyExperts(GemmOutput output, const Operand& in, const
   args.a = in.buffer.as<void>();
   args.lda = in.width * static_cast<int64_t>(SizeOf(dtype_)) / 4;
   args.w = static_cast<const uint32_t*>(w.panels) + slice_.first * weight_words;
-  args.m = num_tokens_;
+  args.m = num_tokens();
   args.words = w.words;
   args.groups = {.counts = experts.counts.as<int32_t>() + slice_.first,
                  .slots = experts.slots.as<int32_t>() + int64_t{slice_.first} * limits_.max_tokens,
@@ -176,7 +181,7 @@ void LayerOperators::MultiplyExperts(GemmOutput output, const Operand& in, const
                  .weight_words = weight_words};
   // The slots of all experts, as a share: which experts have them is known to the device alone.
   const int64_t num_slots =
-      int64_t{num_tokens_} * c.experts_per_token * slice_.count / c.num_experts;
+      int64_t{num_tokens()} * c.experts_per_token * slice_.count / c.num_experts;
   launcher_.Run(GroupedGemmLaunch(w.dtype, output, num_slots, args));
 }
 
@@ -188,7 +193,7 @@ void LayerOperators::MultiplyToResidual(const Operand& in, const DeviceMatrix& w
                      {.bias = bias,
                       .m = slice_.count,
                       .columns = hidden,
-                      .out = (branches ? memory_->branch : memory_->x).as<void>(),
+                      .out = branches ? memory_->branch.as<float>() : x(),
                       .ldo = hidden},
                      slice_.first);
 }
@@ -198,9 +203,9 @@ void LayerOperators::AddBranch(const float* norm) {
                               .weight = norm,
                               .eps = config().decoder.rms_norm_eps,
                               .scale = config().decoder.residual_scale,
-                              .num_rows = num_tokens_,
+                              .num_rows = num_tokens(),
                               .width = config().hidden_size,
-                              .x = memory_->x.as<float>()}));
+                              .x = x()}));
 }
 
 // The norms of q and of k over all of their heads.
@@ -254,10 +259,11 @@ void LayerOperators::CopyForks() {
 
 void LayerOperators::Attend() {
   const ModelConfig& c = config();
+  const DeviceBatch::Tiles tiles = Gathers() ? integers_->gathered_tiles() : integers_->tiles();
   AttentionArgs args = {.tables = integers_->tables(),
                         .num_tiles = slice_.count,
-                        .tile_rows = integers_->tile_rows(),
-                        .num_segments = integers_->num_segments(),
+                        .tile_rows = tiles.rows,
+                        .num_segments = tiles.num_segments,
                         .keys_before = c.IsLocal(layer_) ? c.local.before : -1,
                         .num_heads = c.num_heads,
                         .num_kv_heads = c.num_kv_heads,
@@ -280,11 +286,21 @@ void LayerOperators::Attend() {
   }
   const int32_t end = slice_.first + slice_.count;
   for (int32_t first = slice_.first; first < end; first += most) {
-    args.tiles = integers_->tiles() + first;
+    args.tiles = tiles.on_device + first;
     args.num_tiles = std::min(most, end - first);
     launcher_.Run(AttentionLaunch(dtype_, args));
     if (args.num_segments > 1) launcher_.Run(MergeSegmentsLaunch(dtype_, args));
   }
+}
+
+void LayerOperators::Gather() {
+  const Operand &attn = memory_->attn, &q = memory_->q;
+  const int64_t attn_words = attn.width * static_cast<int64_t>(SizeOf(dtype_)) / 4;
+  launcher_.Run(GatherLaunch(
+      {.rows = integers_->gathered(),
+       .num_rows = integers_->num_gathered(),
+       .first = {attn.buffer.as<void>(), q.buffer.as<void>(), static_cast<int32_t>(attn_words)},
+       .second = {memory_->x.as<void>(), memory_->qkv.as<void>(), config().hidden_size}}));
 }
 
 }  // namespace skein::cuda

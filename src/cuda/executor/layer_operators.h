@@ -12,7 +12,11 @@
 namespace skein::cuda {
 
 // The operators of the layers of one pass on a device. The rounding points are those of the
-// processor's.
+// processor's. In the last layer, kGather moves the rows of the gathered tokens (DeviceBatch) to
+// the front of other memory, and the operators behind it have these rows alone:
+//
+//   attention's results   memory.attn --> memory.q
+//   residual stream       memory.x    --> memory.qkv
 class LayerOperators {
  public:
   // Everything is borrowed.
@@ -27,6 +31,14 @@ class LayerOperators {
 
   void set_num_tokens(int32_t num_tokens) { num_tokens_ = num_tokens; }
   void set_layer(int32_t layer) { layer_ = layer; }
+  // Whether the layer at hand gathers rows: its attention is that of the gathered tokens, too.
+  bool Gathers() const {
+    return integers_->num_gathered() > 0 && layer_ + 1 == config().num_layers;
+  }
+  // The residual stream behind the last layer.
+  const float* result() const {
+    return (integers_->num_gathered() > 0 ? memory_->qkv : memory_->x).as<float>();
+  }
   // Whether the layer at hand has an operator, and the launches of a slice of it.
   bool Has(int op) const;
   void Run(int op, const OperatorSlice& slice);
@@ -46,6 +58,10 @@ class LayerOperators {
   void StoreHeads();
   void CopyForks();
   void Attend();
+  void Gather();
+  // The tokens, and the residual stream, of the operator at hand.
+  int32_t num_tokens() const { return gathered_ ? integers_->num_gathered() : num_tokens_; }
+  float* x() const { return (gathered_ ? memory_->qkv : memory_->x).as<float>(); }
   const DeviceLayer& layer() const { return context_.weights->layers[layer_]; }
   const ModelConfig& config() const { return context_.model.weights->config; }
   int64_t q_width() const { return int64_t{config().num_heads} * config().head_dim; }
@@ -61,7 +77,8 @@ class LayerOperators {
   Launcher& launcher_;
   int32_t num_tokens_ = 0;
   int32_t layer_ = 0;
-  OperatorSlice slice_;  // of the operator at hand
+  OperatorSlice slice_;    // of the operator at hand
+  bool gathered_ = false;  // whether it is behind kGather
 };
 
 }  // namespace skein::cuda

@@ -84,6 +84,7 @@ void OperatorSlices::Assign(const BatchWork& work, double slice_us) {
   Whole(kQkvNorm, heads * 8);
   Whole(kStoreHeads, heads * (4 + size));
   Whole(kFork, 0);
+  Whole(kGather, 2 * (row * 4 + static_cast<double>(q_width) * size));
   Multiply(kQkv, qkv_width, qkv_width, hidden);
   Multiply(kO, hidden, hidden, q_width);
   Multiply(kGateUp, c.intermediate_size, int64_t{2} * c.intermediate_size, hidden);
