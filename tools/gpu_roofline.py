@@ -29,11 +29,19 @@ def launches(model, rows, tokens, context):
     _, layers, hidden, heads, kv_heads, dim, mlp, vocab = model
     m, q, kv = rows * tokens, heads * dim, kv_heads * dim
     keys = m * (context + (tokens + 1) / 2)
-    norm = (0, 6 * m * hidden)
-    layer = [norm, product(m, q + 2 * kv, hidden), (0, 6 * m * (q + 2 * kv)),
-             (4 * keys * q, 4 * kv * rows * (context + tokens) + 4 * m * q), product(m, hidden, q), norm,
-             product(m, 2 * mlp, hidden), product(m, hidden, mlp)]
-    return [(0, 6 * m * hidden)] + layer * layers + [norm, product(rows, vocab, hidden)]
+
+    def norm(n):
+        return 0, 6 * n * hidden
+
+    def rest(n, keys):
+        """The layer behind its keys and values, for n tokens that see `keys` keys in all."""
+        return [(4 * keys * q, 4 * kv * rows * (context + tokens) + 4 * n * q), product(n, hidden, q), norm(n),
+                product(n, 2 * mlp, hidden), product(n, hidden, mlp)]
+
+    stored = [norm(m), product(m, q + 2 * kv, hidden), (0, 6 * m * (q + 2 * kv))]
+    gathered = [(0, 2 * rows * (4 * hidden + 2 * q))] if tokens > 1 else []  # rows with outputs, in the last layer
+    return [norm(m)] + (stored + rest(m, keys)) * (layers - 1) + stored + gathered + \
+        rest(rows, rows * (context + tokens)) + [norm(rows), product(rows, vocab, hidden)]
 
 
 def seconds(gpu, model, rows, tokens, context):
