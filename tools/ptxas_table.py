@@ -29,7 +29,8 @@ THREADS = 128  # of a block, but for products and these kernels: threads, bytes 
 BLOCKS = {"BlocksGemmKernel": (32, 0), "FindLargestKernel": (256, 96), "RmsNormKernel": (128, 16400),
           "BranchKernel": (128, 16400), "QuantizeKernel": (128, 16), "StoreHeadsKernel": (128, 8704),
           "ListSlotsKernel": (256, 32),
-          "AttentionKernel<Bf16, 8, 4>": (128, 68608), "AttentionKernel": (128, 101376)}
+          "AttentionKernel<Bf16, 8, 4>": (128, 68608), "AttentionKernel": (128, 101376),
+          "WideAttentionKernel<4>": (256, 49664), "WideAttentionKernel<8>": (256, 98816)}
 UNIT = 8       # registers of a thread are given out in such units
 
 
@@ -67,7 +68,7 @@ def parse(report):
 
 def tile_of(kernel):
     """(threads, bytes of shared memory) of a block. The bytes are those of GemmTile::Shared."""
-    tile = re.search(r"GemmTile<(\d+), (\d+), (\d+), (\d+)>", kernel)
+    tile = re.search(r"GemmTile<(\d+), (\d+), (\d+), (\d+), \d+>", kernel)
     if not tile:
         return next((size for name, size in BLOCKS.items() if kernel.startswith(name)), (THREADS, 0))
     warps, panels, rows, stages = map(int, tile.groups())

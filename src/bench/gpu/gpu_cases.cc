@@ -173,7 +173,7 @@ Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
   };
   constexpr int32_t kRows = kTokens * kHeads;
   constexpr auto kWide = std::numeric_limits<int64_t>::max();
-  const int32_t tile_rows = cuda::AttentionTileRows(kRows, kWide);
+  const int32_t tile_rows = cuda::AttentionTileRows(cuda::WideRows(kType, kDim), kRows, kWide);
   std::vector<int32_t> tiles;
   for (int32_t row = 0; row < kRows; row += tile_rows) {
     tiles.insert(tiles.end(), {0, kTokens, kBegin, 0, row});

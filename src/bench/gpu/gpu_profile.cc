@@ -21,7 +21,8 @@ using cuda::Launch;
 using cuda::TileSize;
 
 constexpr const char* kOutputNames[] = {"store", "add", "gated"};
-constexpr const char* kTileNames[] = {"few8", "few16", "few32", "middle", "deep", "large", "huge"};
+constexpr const char* kTileNames[] = {"few8",   "few16",  "few32", "deep32",
+                                      "middle", "deep64", "large", "huge"};
 
 bool IsBetween(KernelId id, KernelId first, KernelId last) { return id >= first && id <= last; }
 
@@ -59,7 +60,7 @@ std::string NameOf(const Launch& launch) {
   if (IsBetween(id, kRmsNormF32, kRmsNormBf16)) return "norm";
   if (id == kGather) return "gathered rows";
   if (IsBetween(id, kStoreHeadsF32, kStoreHeadsBf16Head128)) return "heads";
-  if (IsBetween(id, kAttentionF32, kAttentionBf16Head128)) return "attention";
+  if (IsBetween(id, kAttentionF32, kWideAttentionHead128)) return "attention";
   if (IsBetween(id, kMergeSegmentsF32, kMergeSegmentsBf16)) return "merged segments";
   if (IsBetween(id, kFindLargest, kMergeLargest)) return "largest";
   if (IsBetween(id, kChooseExperts, kSumExperts)) return "choice of experts";
@@ -122,7 +123,7 @@ struct ProductMemory {
 // Whether the rows of a tile suit a product of `m` rows: not far more, and not so few that the
 // weights would be read too often.
 bool Suits(TileSize tile, int32_t m) {
-  constexpr int32_t kRows[] = {8, 16, 32, 64, 64, 128, 256};
+  constexpr int32_t kRows[] = {8, 16, 32, 32, 64, 64, 128, 256};
   const int32_t rows = kRows[static_cast<int>(tile)];
   return rows <= 2 * m && m <= 32 * rows;
 }

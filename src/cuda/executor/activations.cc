@@ -58,7 +58,8 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
   const int32_t group_size = c.num_heads / c.num_kv_heads;
   AttentionArgs longest = {
       .num_tiles = 1,
-      .tile_rows = AttentionTileRows(static_cast<int32_t>(tokens) * group_size,
+      .tile_rows = AttentionTileRows(WideRows(dtype_, model.kv_layout.head_dim_padded()),
+                                     static_cast<int32_t>(tokens) * group_size,
                                      std::numeric_limits<int64_t>::max()),
       .num_segments = static_cast<int32_t>(RoundUp(model.rope->num_positions(), kKeysPerSegment) /
                                            kKeysPerSegment),

@@ -70,6 +70,7 @@ void DeviceBatch::AddRowTiles(const ForwardBatch& batch, const BatchLayout& layo
   if (padding.num_tokens == 0) return;
   const int32_t count = padding.num_tokens * CeilDiv(group_size_, tiles_.rows);
   for (; tiles_.count < count; ++tiles_.count) words_.insert(words_.end(), {0, 0, 0, 0, 0});
+  if (tiles_.num_wide > 0) tiles_.num_wide = count;  // all tokens have as many rows
   tiles_.num_segments =
       static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(tiles_.num_segments)));
 }
@@ -109,18 +110,28 @@ DeviceBatch::TileWords DeviceBatch::AddTiles(const BatchLayout& layout) {
     most_rows = std::max(most_rows, run.count * group_size_);
     narrow_tiles += CeilDiv(run.count * group_size_, kAttentionRows);
   }
-  tiles.rows = AttentionTileRows(most_rows, narrow_tiles * num_kv_heads_);
+  tiles.rows = AttentionTileRows(wide_rows_, most_rows, narrow_tiles * num_kv_heads_);
+  if (tiles.rows > kAttentionRows) {
+    AddTilesOf(layout, true, &tiles);
+    tiles.num_wide = tiles.count;
+  }
+  AddTilesOf(layout, false, &tiles);
+  return tiles;
+}
+
+void DeviceBatch::AddTilesOf(const BatchLayout& layout, bool wide, TileWords* tiles) {
   int32_t index = 0, table = 0;  // where the row's table begins
   for (const RowSpan& run : runs_) {
     for (; index < run.row; ++index) table += static_cast<int32_t>(layout.Table(index).size());
-    const int32_t begin = layout.Position(run.row, run.first);
-    for (int32_t row = 0; row < run.count * group_size_; row += tiles.rows) {
+    const int32_t begin = layout.Position(run.row, run.first), num_rows = run.count * group_size_;
+    if ((tiles->rows > kAttentionRows && num_rows > kAttentionRows) != wide) continue;
+    for (int32_t row = 0; row < num_rows; row += tiles->rows) {
       words_.insert(words_.end(), {run.first, run.count, begin, table, row});
-      ++tiles.count;
+      ++tiles->count;
     }
-    tiles.num_segments = std::max(tiles.num_segments, CeilDiv(begin + run.count, kKeysPerSegment));
+    tiles->num_segments =
+        std::max(tiles->num_segments, CeilDiv(begin + run.count, kKeysPerSegment));
   }
-  return tiles;
 }
 
 void DeviceBatch::AddTables(const ForwardBatch& batch, const BatchLayout& layout) {

@@ -36,12 +36,16 @@ class DeviceBatch {
     const AttentionTile* on_device = nullptr;
     std::span<const AttentionTile> on_host;  // until the next Assign
     int32_t rows = 0;                        // of a tile
-    int32_t num_segments = 1;                // of the longest walk
+    int32_t num_wide = 0;      // the others, behind them, have kAttentionRows rows at most
+    int32_t num_segments = 1;  // of the longest walk
   };
 
-  // group_size: the query heads of a KV head.
-  DeviceBatch(Device* device, int32_t num_kv_heads, int32_t group_size)
-      : device_(device), num_kv_heads_(num_kv_heads), group_size_(group_size) {}
+  // group_size: the query heads of a KV head. wide_rows: WideRows.
+  DeviceBatch(Device* device, int32_t num_kv_heads, int32_t group_size, int32_t wide_rows)
+      : device_(device),
+        num_kv_heads_(num_kv_heads),
+        group_size_(group_size),
+        wide_rows_(wide_rows) {}
 
   // Makes the integers of a batch with this layout, and starts their copy. The previous copy must
   // have ended. Outputs count the layout's active tokens, which are all of them in a batch with
@@ -71,7 +75,7 @@ class DeviceBatch {
  private:
   struct TileWords {
     size_t begin = 0;  // index in words_
-    int32_t count = 0, rows = 0, num_segments = 1;
+    int32_t count = 0, rows = 0, num_wide = 0, num_segments = 1;
   };
 
   template <typename T>
@@ -84,18 +88,21 @@ class DeviceBatch {
             {reinterpret_cast<const AttentionTile*>(words_.data() + words.begin),
              static_cast<size_t>(words.count)},
             words.rows,
+            words.num_wide,
             words.num_segments};
   }
   // Adds the tiles of all rows; those of the gathered tokens; those of runs_.
   void AddRowTiles(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
   void AddGathered(const ForwardBatch& batch, const BatchLayout& layout);
   TileWords AddTiles(const BatchLayout& layout);
+  // Adds the tiles of the runs that are wide, or of the others.
+  void AddTilesOf(const BatchLayout& layout, bool wide, TileWords* tiles);
   void AddOutputs(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
   void AddTables(const ForwardBatch& batch, const BatchLayout& layout);
   Status Copy();
 
   Device* const device_;
-  const int32_t num_kv_heads_, group_size_;
+  const int32_t num_kv_heads_, group_size_, wide_rows_;
   std::vector<int32_t> words_;
   Buffer on_host_, on_device_;
   size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0;  // indices in words_

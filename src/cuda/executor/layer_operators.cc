@@ -258,11 +258,21 @@ void LayerOperators::CopyForks() {
 }
 
 void LayerOperators::Attend() {
-  const ModelConfig& c = config();
   const DeviceBatch::Tiles tiles = Gathers() ? integers_->gathered_tiles() : integers_->tiles();
+  const int32_t begin = slice_.first, end = begin + slice_.count;
+  const int32_t narrow = std::clamp(tiles.num_wide, begin, end);
+  AttendTiles(tiles, begin, narrow, tiles.rows);
+  AttendTiles(tiles, narrow, end, kAttentionRows);
+}
+
+// The tiles [begin, end), of up to `rows` rows each.
+void LayerOperators::AttendTiles(const DeviceBatch::Tiles& tiles, int32_t begin, int32_t end,
+                                 int32_t rows) {
+  if (begin == end) return;
+  const ModelConfig& c = config();
   AttentionArgs args = {.tables = integers_->tables(),
-                        .num_tiles = slice_.count,
-                        .tile_rows = tiles.rows,
+                        .num_tiles = end - begin,
+                        .tile_rows = rows,
                         .num_segments = tiles.num_segments,
                         .keys_before = c.IsLocal(layer_) ? c.local.before : -1,
                         .num_heads = c.num_heads,
@@ -276,16 +286,15 @@ void LayerOperators::Attend() {
                         .ldo = memory_->attn.width,
                         .partial = memory_->partial.as<float>(),
                         .kv = launcher_.KvOf(layer_)};
-  int32_t most = std::min(slice_.count, kMaxAttentionTiles);
+  int32_t most = std::min(args.num_tiles, kMaxAttentionTiles);
   if (args.num_segments > 1) {
     args.num_tiles = 1;
     const auto fit = static_cast<int64_t>(memory_->partial.bytes()) / PartialBytes(args);
     SKEIN_CHECK(fit >= 1);
-    const int64_t groups = (slice_.count + fit - 1) / fit;
-    most = std::min(most, static_cast<int32_t>((slice_.count + groups - 1) / groups));
+    const int64_t count = end - begin, groups = (count + fit - 1) / fit;
+    most = std::min(most, static_cast<int32_t>((count + groups - 1) / groups));
   }
-  const int32_t end = slice_.first + slice_.count;
-  for (int32_t first = slice_.first; first < end; first += most) {
+  for (int32_t first = begin; first < end; first += most) {
     args.tiles = tiles.on_device + first;
     args.num_tiles = std::min(most, end - first);
     launcher_.Run(AttentionLaunch(dtype_, args));

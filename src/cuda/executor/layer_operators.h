@@ -58,6 +58,7 @@ class LayerOperators {
   void StoreHeads();
   void CopyForks();
   void Attend();
+  void AttendTiles(const DeviceBatch::Tiles& tiles, int32_t begin, int32_t end, int32_t rows);
   void Gather();
   // The tokens, and the residual stream, of the operator at hand.
   int32_t num_tokens() const { return gathered_ ? integers_->num_gathered() : num_tokens_; }

@@ -35,8 +35,8 @@ class Slices {
       : config_(config), slices_(config_, dtype, dtype) {
     const int32_t group = config.num_heads / config.num_kv_heads;
     const int32_t tiles = CeilDiv(num_tokens * group, kAttentionRows);
-    const int32_t tile_rows =
-        AttentionTileRows(num_tokens * group, int64_t{tiles} * config.num_kv_heads);
+    const int32_t tile_rows = AttentionTileRows(
+        WideRows(dtype, config.head_dim), num_tokens * group, int64_t{tiles} * config.num_kv_heads);
     for (int32_t row = 0; row < num_tokens * group; row += tile_rows) {
       tiles_.push_back({0, num_tokens, begin, 0, row});
     }

@@ -149,11 +149,17 @@ inline constexpr int32_t kAttentionRows = 16;  // of a warp
 // The most blocks with tiles of kAttentionRows rows that an H200 ends sooner than fewer blocks with
 // more rows each: two for each of its multiprocessors at the same time, and as many behind them.
 inline constexpr int64_t kNarrowBlocks = 528;
-// The rows of a tile: those of a warp, or of four. `most_rows` are the most that a sequence of the
-// batch has. `narrow_blocks` are all tiles of kAttentionRows rows, times KV heads.
-inline int32_t AttentionTileRows(int32_t most_rows, int64_t narrow_blocks) {
+// The rows of a wide tile: those of eight warps where attention_wide.h has a kernel, else of four.
+inline constexpr int32_t kWideAttentionRows = 8 * kAttentionRows;
+inline int32_t WideRows(DType dtype, int32_t head_dim_padded) {
+  const bool compiled = dtype == DType::kBf16 && (head_dim_padded == 64 || head_dim_padded == 128);
+  return compiled ? kWideAttentionRows : 4 * kAttentionRows;
+}
+// The rows of a tile: kAttentionRows or `wide_rows`. `most_rows` are the most that a sequence of
+// the batch has. `narrow_blocks` are all tiles of kAttentionRows rows, times KV heads.
+inline int32_t AttentionTileRows(int32_t wide_rows, int32_t most_rows, int64_t narrow_blocks) {
   const bool narrow = most_rows <= kAttentionRows || narrow_blocks <= kNarrowBlocks;
-  return narrow ? kAttentionRows : 4 * kAttentionRows;
+  return narrow ? kAttentionRows : wide_rows;
 }
 
 // The attention walk (docs/numerics.md, "Attention"), segment by segment. If there is only one
@@ -269,8 +275,8 @@ struct GemmGroups {
 inline constexpr int64_t kSharedBytes = 232448, kLeastSharedBytes = 101376;
 
 // Tiles of a product (gemm_tiles.h), ascending.
-enum class TileSize : uint8_t { kFew8, kFew16, kFew32, kMiddle, kDeep, kLarge, kHuge };
-inline constexpr int kTileSizes = 7;
+enum class TileSize : uint8_t { kFew8, kFew16, kFew32, kDeep32, kMiddle, kDeep64, kLarge, kHuge };
+inline constexpr int kTileSizes = 8;
 
 // kStore: out = sum; kAdd: out = out + sum; kGated: out = gate(sum) * sum of up, rounded.
 enum class GemmOutput : uint8_t { kStore, kAdd, kGated };

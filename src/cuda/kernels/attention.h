@@ -10,8 +10,9 @@
 //
 // One walk serves prefill, decode and cached prefixes: keys and values are always read from blocks.
 // The warps share each step in shared memory. In a tile of more than 16 rows each warp has 16 rows
-// of its own; a narrow tile has all warps work on its rows (attention_narrow.h). In a layer with a
-// window the walk begins at the step of the first key that a row of the tile sees.
+// of its own; a narrow tile has all warps work on its rows (attention_narrow.h). In bf16, wide
+// tiles of common heads have another kernel (attention_wide.h). In a layer with a window the walk
+// begins at the step of the first key that a row of the tile sees.
 
 #include <cmath>
 #include <cstdint>
@@ -26,42 +27,6 @@
 #include "cuda/kernels/products.h"
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
-
-// Turns the scores of a step into weights, rounded to T, and rescales the state to the new maximum.
-// Both rows go through each part together, so that one hides the latency of the other.
-template <typename T, int kTiles>
-__device__ __forceinline__ void Weigh(const AttentionArgs& a, const QueryRows<T>& rows, int step,
-                                      bool all_visible, const Lane& lane,
-                                      float (&scores)[kKeyTiles][4], WalkState<kTiles>& state) {
-  ScaleScores(a, rows, step, all_visible, lane, scores);
-  float max[2] = {state.max[0], state.max[1]};
-#pragma unroll
-  for (int c = 0; c < 4 * kKeyTiles; ++c) {
-    max[c / 2 % 2] = fmaxf(max[c / 2 % 2], scores[c / 4][c % 4]);
-  }
-#pragma unroll
-  for (int i = 0; i < 2; ++i) max[i] = MaxOfQuad(max[i]);
-#pragma unroll
-  for (int i = 0; i < 2; ++i) RoundWeights<T>(i, max[i], scores);
-  float lanes[2][4] = {};  // sums over keys that are equal modulo 16
-#pragma unroll
-  for (int c = 0; c < 4 * kKeyTiles; ++c) {
-    lanes[c / 4 % 2][c % 4] = lanes[c / 4 % 2][c % 4] + scores[c / 4][c % 4];
-  }
-  float sums[4];
-#pragma unroll
-  for (int c = 0; c < 4; ++c) {
-    float sum = lanes[0][c] + lanes[1][c];
-    sum = sum + __shfl_xor_sync(kAllLanes, sum, 2);
-    sums[c] = sum + __shfl_xor_sync(kAllLanes, sum, 1);
-  }
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const float factor = state.NewMax(i, max[i]);
-    state.sum[i] = fmaf(state.sum[i], factor, sums[2 * i] + sums[2 * i + 1]);
-    state.Rescale(i, factor);
-  }
-}
 
 // Walks a tile of which each warp has 16 rows.
 template <typename T, class Shape>
@@ -155,7 +120,8 @@ __global__ void __launch_bounds__(kAttentionThreads,
   if (range.count <= 0 || begin >= end) return;
   auto& shared = SharedMemory<AttentionShared<T>>();
   const StepStages<T, Shape> steps(a, tile, part, segment, begin, end, shared);
-  const bool narrow = range.count <= kAttentionRows && steps.shape().stages > 1;
+  // For heads of a fixed width WideAttentionKernel takes the other tiles.
+  const bool narrow = kChunks > 0 || (range.count <= kAttentionRows && steps.shape().stages > 1);
   const Lane lane;
   const int row = narrow ? 0 : static_cast<int>(threadIdx.x) / 32 * kAttentionRows;
   const QueryRows<T> rows(a, tile, tile.first_row + row, lane);
@@ -163,7 +129,9 @@ __global__ void __launch_bounds__(kAttentionThreads,
   steps.ShareBlocks();
   __syncthreads();
   if (!narrow) {
-    WalkWide(a, tile, tile_index, part, segment, begin, end, row, lane, rows, q, steps);
+    if constexpr (kChunks == 0) {
+      WalkWide(a, tile, tile_index, part, segment, begin, end, row, lane, rows, q, steps);
+    }
   } else if (kChunks == 0 || range.count > kAttentionRows / 2) {
     WalkNarrow<2>(a, tile_index, part, segment, range, lane, rows, q, steps, shared);
   } else {

@@ -112,6 +112,42 @@ __device__ __forceinline__ void RoundWeights(int i, float max, float (&scores)[k
   }
 }
 
+// Turns the scores of a step into weights, rounded to T, and rescales the state to the new maximum.
+// Both rows go through each part together, so that one hides the latency of the other.
+template <typename T, int kTiles>
+__device__ __forceinline__ void Weigh(const AttentionArgs& a, const QueryRows<T>& rows, int step,
+                                      bool all_visible, const Lane& lane,
+                                      float (&scores)[kKeyTiles][4], WalkState<kTiles>& state) {
+  ScaleScores(a, rows, step, all_visible, lane, scores);
+  float max[2] = {state.max[0], state.max[1]};
+#pragma unroll
+  for (int c = 0; c < 4 * kKeyTiles; ++c) {
+    max[c / 2 % 2] = fmaxf(max[c / 2 % 2], scores[c / 4][c % 4]);
+  }
+#pragma unroll
+  for (int i = 0; i < 2; ++i) max[i] = MaxOfQuad(max[i]);
+#pragma unroll
+  for (int i = 0; i < 2; ++i) RoundWeights<T>(i, max[i], scores);
+  float lanes[2][4] = {};  // sums over keys that are equal modulo 16
+#pragma unroll
+  for (int c = 0; c < 4 * kKeyTiles; ++c) {
+    lanes[c / 4 % 2][c % 4] = lanes[c / 4 % 2][c % 4] + scores[c / 4][c % 4];
+  }
+  float sums[4];
+#pragma unroll
+  for (int c = 0; c < 4; ++c) {
+    float sum = lanes[0][c] + lanes[1][c];
+    sum = sum + __shfl_xor_sync(kAllLanes, sum, 2);
+    sums[c] = sum + __shfl_xor_sync(kAllLanes, sum, 1);
+  }
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const float factor = state.NewMax(i, max[i]);
+    state.sum[i] = fmaf(state.sum[i], factor, sums[2 * i] + sums[2 * i + 1]);
+    state.Rescale(i, factor);
+  }
+}
+
 __device__ __forceinline__ uint32_t PairWord(float low, float high) {
   return __float_as_uint(low) >> 16 | (__float_as_uint(high) & 0xffff0000u);
 }

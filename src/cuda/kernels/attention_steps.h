@@ -118,6 +118,17 @@ struct PanelColumns {
   int low, high;
 };
 
+// K of the KV block `index` of a segment, for a walk over the keys [begin, end); of some block, if
+// the walk does not need it.
+__device__ __forceinline__ const uint8_t* BlockOfSegment(const AttentionArgs& a,
+                                                         const AttentionTile& tile, int segment,
+                                                         int begin, int end, int index) {
+  const int key = segment * kKeysPerSegment + index * kKvBlockTokens;
+  if (index >= kSegmentBlocks || key < begin || key >= end) return a.kv.pool;
+  return HeadOfBlock(a.kv, a.tables[tile.table + key / kKvBlockTokens],
+                     static_cast<int>(blockIdx.x));
+}
+
 // The stages of a block that walks the keys [begin, end) of a segment. Steps are named by their
 // first key; `begin` is one.
 template <typename T, class Shape>
@@ -138,12 +149,7 @@ class StepStages {
     panels_ = behind < shape_.panels ? behind : shape_.panels;
     v_offset_ = kKvBlockTokens * shape_.head_words * 4 +
                 part * (Shape::kTiles / 2) * Shape::kKeyWords * kPanelWidth * 4;
-    const int key = segment_begin_ + thread_ * kKvBlockTokens;
-    block_ = a.kv.pool;
-    if (thread_ < kSegmentBlocks && key >= begin && key < end) {
-      block_ = HeadOfBlock(a.kv, a.tables[tile.table + key / kKvBlockTokens],
-                           static_cast<int>(blockIdx.x));
-    }
+    block_ = BlockOfSegment(a, tile, segment, begin, end, thread_);
   }
 
   // Shares the addresses of the segment's blocks. To be called once, before a barrier and the first

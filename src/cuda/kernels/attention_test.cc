@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/ceil_div.h"
 #include "cuda/kernels/launches.h"
 #include "kernels/reference.h"
 #include "testing/cuda_launch.h"
@@ -30,12 +31,12 @@ struct Sequence {
 // Sequences whose blocks are at random places of a memory that other requests left full of NaN.
 class Attention {
  public:
-  Attention(RandomValues& random, const Shape& shape, int32_t tile_rows,
-            std::vector<Sequence> sequences)
-      : shape_(shape), sequences_(std::move(sequences)), tile_rows_(tile_rows) {
+  Attention(RandomValues& random, const Shape& shape, bool wide, std::vector<Sequence> sequences)
+      : shape_(shape), sequences_(std::move(sequences)) {
     int32_t num_blocks = 3;
     for (const Sequence& s : sequences_) num_blocks += Blocks(s);
     layout_ = {shape.dtype, 1, num_blocks, shape.num_kv_heads, shape.head_dim};
+    tile_rows_ = wide ? WideRows(shape.dtype, layout_.head_dim_padded()) : kAttentionRows;
     // K's padding must be zeros. Everything else is overwritten or hidden.
     const bool padded = layout_.head_dim_padded() != shape.head_dim;
     memory_.resize(layout_.total_bytes(), std::byte{0xff});
@@ -151,8 +152,8 @@ class Attention {
 
   const Shape shape_;
   const std::vector<Sequence> sequences_;
-  const int32_t tile_rows_;
   KvLayout layout_;
+  int32_t tile_rows_ = 0;
   std::vector<std::byte> memory_;
   std::vector<std::vector<std::vector<float>>> keys_, values_;  // [sequence][KV head]
   std::vector<int32_t> tables_;
@@ -162,7 +163,7 @@ class Attention {
   int32_t num_segments_ = 1;
 };
 
-constexpr int32_t kNarrow = kAttentionRows, kWide = 4 * kAttentionRows;
+constexpr bool kNarrow = false, kWide = true;
 constexpr Shape kShapes[] = {
     {DType::kBf16, 4, 2, 32},  {DType::kBf16, 5, 1, 8},   {DType::kBf16, 6, 2, 24},
     {DType::kBf16, 2, 2, 128}, {DType::kBf16, 34, 1, 64}, {DType::kBf16, 4, 1, 256},
@@ -173,16 +174,15 @@ constexpr Shape kShapes[] = {
 TEST(AttentionKernel, HasTheBitsOfTheFmaClass) {
   RandomValues random;
   for (const Shape& shape : kShapes) {
-    const int32_t tile_rows = random.Integer(0, 1) == 0 ? kNarrow : kWide;
+    const bool wide = random.Integer(0, 1) == 1;
     // A decode, a prompt, a chunk after a cached prefix, and a prompt that ends with a block.
-    Attention attention(random, shape, tile_rows,
+    Attention attention(random, shape, wide,
                         {{random.Integer(0, 100), 1},
                          {0, random.Integer(1, 20)},
                          {random.Integer(1, 90), random.Integer(2, 12)},
                          {64, 32}});
     EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()))
-        << NameOf(shape.dtype) << " " << shape.num_heads << " " << shape.head_dim << " "
-        << tile_rows;
+        << NameOf(shape.dtype) << " " << shape.num_heads << " " << shape.head_dim << " " << wide;
   }
 }
 
@@ -194,6 +194,20 @@ TEST(AttentionKernel, DecodesHaveTheBitsOfTheFmaClass) {
     Attention attention(random, shape, kNarrow, {{random.Integer(260, 330), 1}, {0, 1}, {63, 1}});
     EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()))
         << NameOf(shape.dtype) << " " << shape.num_heads << " " << shape.head_dim;
+  }
+}
+
+// Tiles of many rows, with more steps than a block has stages, that end within a word of keys, with
+// one, and with a block.
+TEST(AttentionKernel, PromptsHaveTheBitsOfTheFmaClass) {
+  RandomValues random;
+  for (const int32_t index : {3, 4, 8, 9}) {
+    const Shape& shape = kShapes[index];
+    const int32_t group = shape.num_heads / shape.num_kv_heads;
+    Attention attention(random, shape, kWide,
+                        {{random.Integer(130, 250), CeilDiv(130, group)}, {190, 3}, {192, 32}});
+    EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()))
+        << shape.num_heads << " " << shape.head_dim;
   }
 }
 

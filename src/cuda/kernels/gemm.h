@@ -57,19 +57,25 @@ struct SharedPanel {
 
 // The block has kWarps warps, and each multiplies all kRows rows by kPanels panels. In a gated
 // product one half of the block's panels are gate's, the other up's.
-template <int kWarps_, int kPanels_, int kRows_, int kStages_>
+//
+// The block has one barrier for each turn, which is kTurn steps. With few rows a step is short, and
+// a barrier takes longer than the step's products.
+template <int kWarps_, int kPanels_, int kRows_, int kStages_, int kTurn_ = 1>
 struct GemmTile {
   static constexpr int kWarps = kWarps_;
   static constexpr int kThreads = 32 * kWarps;
   static constexpr int kPanels = kPanels_;
   static constexpr int kRows = kRows_;
   static constexpr int kStages = kStages_;
-  static_assert(kStages % 2 == 0);  // words are in one register or the other, step by step
+  static constexpr int kTurn = kTurn_;
+  static constexpr int kTurns = kStages / kTurn;  // that are filled or in use
+  static_assert(kTurns % 2 == 0);  // words are in one register or the other, turn by turn
   static constexpr int kBlockPanels = kWarps * kPanels;
-  // Four warps may multiply in the background (wgmma.h). The stage of step s - 1 is then still read
-  // while step s begins.
+  // Four warps may multiply in the background (wgmma.h). The stages of a turn are then still read
+  // while the next one begins.
   static constexpr bool kAsync = kWarps % 4 == 0;
-  static constexpr int kAhead = kAsync ? kStages - 1 : kStages;  // stages that are filled or in use
+  static_assert(kAsync || kTurn == 1);
+  static constexpr int kAhead = kAsync ? kTurns - 1 : kTurns;  // turns that are filled or in use
   struct Shared {
     SharedRows<kRows> rows[kStages];
     SharedPanel w[kStages][kBlockPanels];
@@ -217,7 +223,6 @@ __device__ __forceinline__ void AddStep(
     const SharedRows<Tile::kRows>& rows, const StepWords<Tile>& words, int rows_left,
     typename Product<T>::Sum (&sums)[Tile::kPanels][Tile::kRows / 8][4]) {
   if constexpr (Tile::kAsync && MultipliesInBackground<T>()) {
-    BeginProducts();
 #pragma unroll
     for (int mma = 0; mma < kMmas; ++mma) {
 #pragma unroll
@@ -225,7 +230,6 @@ __device__ __forceinline__ void AddStep(
         MultiplyInBackground(sums[i], words.panels[i][mma], &rows.words[0][mma * kMmaWords]);
       }
     }
-    EndProducts();
   } else {
 #pragma unroll
     for (int mma = 0; mma < kMmas; ++mma) {
@@ -240,7 +244,10 @@ template <class Tile, typename T, GemmOutput kOutput, bool kGrouped>
 struct TileSteps {
   static constexpr int kMmas = StepWords<Tile>::kMmas;
   static constexpr int kStages = Tile::kStages;
-  static constexpr int kFirstSteps = Tile::kAhead - 1;
+  static constexpr bool kBackground = Tile::kAsync && MultipliesInBackground<T>();
+  static constexpr int kTurn = Tile::kTurn;
+  static constexpr int kFirstTurns = Tile::kAhead - 1;
+  static constexpr int kFirstSteps = kFirstTurns * kTurn;
   using Words = StepWords<Tile>;
 
   // Begins the copies of the first steps. Weights do not depend on the kernel before: their copies
@@ -255,13 +262,13 @@ struct TileSteps {
 #pragma unroll
     for (int step = 0; step < kFirstSteps; ++step) {
       if (step < num_steps) copies.template CopyRows<false>(step, shared.rows[step]);
-      CommitCopies();
+      if (step % kTurn == kTurn - 1) CommitCopies();
     }
   }
 
-  // Waits for a step. Behind it the step has arrived for all threads, and nobody reads the stage
-  // that is to be filled next.
-  __device__ __forceinline__ void WaitForStep() {
+  // Waits for a turn. Behind it the turn has arrived for all threads, and nobody reads the stages
+  // that are to be filled next.
+  __device__ __forceinline__ void WaitForTurn() {
     WaitForCopies<Tile::kAhead - 2>();
     if constexpr (Tile::kAsync) ShowCopiesToProducts();
     if constexpr (Tile::kWarps == 1) {
@@ -270,11 +277,14 @@ struct TileSteps {
       __syncthreads();
     }
   }
-  // Fills a stage with the step `ahead` behind the one that the copies are at.
+  // Fills stages with the turn that begins `ahead` steps behind the step that the copies are at.
   __device__ __forceinline__ void Fill(int ahead) {
-    if (copies_at + ahead < num_steps) {
-      copies.template CopyWeights<false>(ahead, shared.w[ahead % kStages]);
-      copies.template CopyRows<false>(ahead, shared.rows[ahead % kStages]);
+#pragma unroll
+    for (int step = ahead; step < ahead + kTurn; ++step) {
+      if (copies_at + step < num_steps) {
+        copies.template CopyWeights<false>(step, shared.w[step % kStages]);
+        copies.template CopyRows<false>(step, shared.rows[step % kStages]);
+      }
     }
     CommitCopies();
   }
@@ -293,7 +303,7 @@ struct TileSteps {
   __device__ __forceinline__ void RunFromRegisters() {
     Words words[2];
     if (num_steps == 0) return;
-    WaitForStep();
+    WaitForTurn();
     words[0].Read(shared, 0, warp);
     Fill(kFirstSteps);
 #pragma unroll 1
@@ -302,7 +312,7 @@ struct TileSteps {
       for (int i = 0; i < kStages; ++i) {
         Words &now = words[i % 2], &next = words[1 - i % 2];
         const bool is_last = copies_at + i + 1 == num_steps;
-        if (!is_last) WaitForStep();
+        if (!is_last) WaitForTurn();
 #pragma unroll
         for (int mma = 0; mma < kMmas; ++mma) {
           AddProduct<Tile, T>(shared.rows[i], now, mma, rows_left, sums);
@@ -316,40 +326,65 @@ struct TileSteps {
     }
   }
 
-  // A step is multiplied, maybe in the background, while the next is read. nvcc 13 lets a product
-  // run in the background only if no branch comes before the words of the next step.
+  // A turn is multiplied, maybe in the background, while the next is read. nvcc 13 lets a product
+  // run in the background only if no branch comes before the words of the next turn.
   __device__ __forceinline__ void RunFromShared() {
-    Words even, odd;
+    Words even[kTurn], odd[kTurn];
 #pragma unroll 1
     for (; copies_at + kStages <= num_steps; copies_at += kStages) {
 #pragma unroll
-      for (int i = 0; i < kStages; i += 2) {
-        AddStepOf(even, i);
+      for (int i = 0; i < kStages; i += 2 * kTurn) {
+        AddTurn(even, i);
         WaitForProducts<1>();
-        AddStepOf(odd, i + 1);
+        AddTurn(odd, i + kTurn);
         WaitForProducts<1>();
       }
       copies.Advance(kStages);
     }
     WaitForProducts<0>();
     const int left = num_steps - copies_at;
+    int i = 0;
 #pragma unroll 1
-    for (int i = 0; i + 2 <= left; i += 2) {
-      AddStepOf(even, i);
+    for (; i + 2 * kTurn <= left; i += 2 * kTurn) {
+      AddTurn(even, i);
       WaitForProducts<1>();
-      AddStepOf(odd, i + 1);
+      AddTurn(odd, i + kTurn);
       WaitForProducts<1>();
     }
     WaitForProducts<0>();
-    if (left % 2 != 0) AddStepOf(even, left - 1);
-    WaitForProducts<0>();
+    if (i + kTurn <= left) {
+      AddTurn(even, i);
+      WaitForProducts<0>();
+      i += kTurn;
+    }
+    if (kTurn > 1 && i < left) AddRest(even[0], i, left);
   }
-  // i: the step, counted from the one that the copies are at.
-  __device__ __forceinline__ void AddStepOf(Words& words, int i) {
-    WaitForStep();
+  // i: the first step, counted from the one that the copies are at.
+  __device__ __forceinline__ void AddTurn(Words (&words)[kTurn], int i) {
+    WaitForTurn();
     Fill(i + kFirstSteps);
-    words.Read(shared, i, warp);
-    AddStep<Tile, T, kMmas>(shared.rows[i], words, rows_left, sums);
+#pragma unroll
+    for (int step = 0; step < kTurn; ++step) words[step].Read(shared, i + step, warp);
+    if constexpr (kBackground) BeginProducts();
+#pragma unroll
+    for (int step = 0; step < kTurn; ++step) {
+      AddStep<Tile, T, kMmas>(shared.rows[i + step], words[step], rows_left, sums);
+    }
+    if constexpr (kBackground) EndProducts();
+  }
+  // The steps [i, end) behind the last whole turn.
+  __device__ __forceinline__ void AddRest(Words& words, int i, int end) {
+    WaitForTurn();
+#pragma unroll 1
+    for (; i < end; ++i) AddAlone<kMmas>(words, i);
+  }
+  template <int kCount>
+  __device__ __forceinline__ void AddAlone(Words& words, int stage) {
+    words.Read(shared, stage, warp);
+    if constexpr (kBackground) BeginProducts();
+    AddStep<Tile, T, kCount>(shared.rows[stage], words, rows_left, sums);
+    if constexpr (kBackground) EndProducts();
+    WaitForProducts<0>();
   }
 
   // The half step behind the others, which rows of few models have. It is not copied ahead.
@@ -362,9 +397,7 @@ struct TileSteps {
     if constexpr (Tile::kAsync) ShowCopiesToProducts();
     __syncthreads();
     Words words;
-    words.Read(shared, 0, warp);
-    AddStep<Tile, T, kMmas / 2>(shared.rows[0], words, rows_left, sums);
-    WaitForProducts<0>();
+    AddAlone<kMmas / 2>(words, 0);
   }
 
   StepCopies<Tile, kOutput, kGrouped>& copies;

@@ -96,7 +96,8 @@ constexpr Types kTypes[] = {{DType::kF32, DType::kF32},
 
 std::vector<TileSize> TilesOf(DType matrix) {
   using enum TileSize;
-  if (matrix == DType::kBf16) return {kFew8, kFew16, kFew32, kMiddle, kDeep, kLarge, kHuge};
+  if (matrix == DType::kBf16)
+    return {kFew8, kFew16, kFew32, kDeep32, kMiddle, kDeep64, kLarge, kHuge};
   if (matrix == DType::kInt8) return {kFew16, kMiddle, kLarge};
   return {kFew16, kMiddle};
 }
@@ -109,7 +110,8 @@ TEST(Gemm, HasTheBitsOfTheFmaClassInEveryTile) {
       for (const bool add : {false, true}) {
         const int32_t m = random.Integer(1, 150), n = random.Integer(1, 150);
         // The stages of a block, twice.
-        const int32_t most_k = tile == TileSize::kFew8 ? 1500 : 700;
+        const bool is_deep = tile == TileSize::kDeep32 || tile == TileSize::kDeep64;
+        const int32_t most_k = is_deep ? 2200 : tile == TileSize::kFew8 ? 1500 : 1100;
         Operands operands(random, types.compute, types.matrix, m, n, random.Integer(1, most_k));
         std::vector<float> expected = operands.out;
         operands.Expect(add, &expected);
@@ -136,7 +138,7 @@ TEST(Gemm, TheTileFollowsFromTheShapeAndTheDevice) {
   };
   EXPECT_EQ(launch(1, 4096).kernel, KernelId::kBf16Few8Store);
   EXPECT_EQ(launch(16, 4096).kernel, KernelId::kBf16Few8Store);
-  EXPECT_EQ(launch(64, 4096).kernel, KernelId::kBf16Few16Store);
+  EXPECT_EQ(launch(64, 4096).kernel, KernelId::kBf16Deep32Store);
   EXPECT_EQ(launch(8192, 4096).kernel, KernelId::kBf16HugeStore);
   EXPECT_LE(launch(8192, 4096, kLeastSharedBytes).shape.shared_bytes, kLeastSharedBytes);
   for (const int32_t m : {1, 9, 100, 1000, 10000}) {

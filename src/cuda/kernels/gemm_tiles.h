@@ -17,7 +17,7 @@ struct TileOf<TileSize::kFew8, kGated> {
 };
 template <bool kGated>
 struct TileOf<TileSize::kFew16, kGated> {
-  using Tile = GemmTile<4, 1, 16, 8>;
+  using Tile = GemmTile<4, 1, 16, 8, 2>;
 };
 // For short prompts and narrow matrices, which have few outputs for each multiprocessor.
 template <bool kGated>
@@ -28,10 +28,15 @@ template <bool kGated>
 struct TileOf<TileSize::kMiddle, kGated> {
   using Tile = GemmTile<4, 1, 64, kGated ? 4 : 6>;
 };
-// For matrices so narrow that a multiprocessor has one block: more copies under way.
+// For matrices so narrow that a multiprocessor has one block: more copies under way, and longer
+// turns.
 template <bool kGated>
-struct TileOf<TileSize::kDeep, kGated> {
-  using Tile = GemmTile<4, 1, 64, 12>;
+struct TileOf<TileSize::kDeep32, kGated> {
+  using Tile = GemmTile<4, 1, 32, 16, 4>;
+};
+template <bool kGated>
+struct TileOf<TileSize::kDeep64, kGated> {
+  using Tile = GemmTile<4, 1, 64, 12, 3>;
 };
 // For prompts.
 template <bool kGated>

@@ -8,6 +8,7 @@
 
 #include "base/dtype.h"
 #include "cuda/kernels/attention.h"
+#include "cuda/kernels/attention_wide.h"
 #include "cuda/kernels/experts.h"
 #include "cuda/kernels/gemm_blocks.h"
 #include "cuda/kernels/gemm_tiles.h"
@@ -98,6 +99,8 @@ inline KernelTable MakeKernelTable() {
   At(table, kAttentionBf16) = AttentionKernel<Bf16, 16, 0>;
   At(table, kAttentionBf16Head64) = AttentionKernel<Bf16, 8, 4>;
   At(table, kAttentionBf16Head128) = AttentionKernel<Bf16, 16, 8>;
+  At(table, kWideAttentionHead64) = WideAttentionKernel<4>;
+  At(table, kWideAttentionHead128) = WideAttentionKernel<8>;
   At(table, kMergeSegmentsF32) = MergeSegmentsKernel<float>;
   At(table, kMergeSegmentsBf16) = MergeSegmentsKernel<Bf16>;
   At(table, kFindLargest) = FindLargestKernel<float>;
@@ -110,8 +113,9 @@ inline KernelTable MakeKernelTable() {
   AddProducts<Bf16, TileSize::kFew8>(table, kBf16Few8Store);
   AddProducts<Bf16, TileSize::kFew16>(table, kBf16Few16Store);
   AddProducts<Bf16, TileSize::kFew32>(table, kBf16Few32Store);
+  AddProducts<Bf16, TileSize::kDeep32>(table, kBf16Deep32Store);
   AddProducts<Bf16, TileSize::kMiddle>(table, kBf16MiddleStore);
-  AddProducts<Bf16, TileSize::kDeep>(table, kBf16DeepStore);
+  AddProducts<Bf16, TileSize::kDeep64>(table, kBf16Deep64Store);
   AddProducts<Bf16, TileSize::kLarge>(table, kBf16LargeStore);
   AddProducts<Bf16, TileSize::kHuge>(table, kBf16HugeStore);
   AddProducts<int8_t, TileSize::kFew16>(table, kInt8Few16Store);
