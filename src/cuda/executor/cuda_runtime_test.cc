@@ -110,7 +110,8 @@ TEST(CudaRuntime, HasTheBitsOfTheProcessorsFmaClass) {
   EXPECT_EQ(cuda.value()->max_model_len(), 128);
 }
 
-// The prompt has two segments of the attention walk, which are merged, slice by slice too.
+// The prompt has two segments of the attention walk, which are merged, slice by slice too, and so
+// many rows that its tiles are wide.
 TEST(CudaRuntime, LongPromptsHaveTheBitsToo) {
   const LongModel model("2300");
   const auto cuda = Load({.model_dir = model.dir(),
@@ -125,12 +126,12 @@ TEST(CudaRuntime, LongPromptsHaveTheBitsToo) {
                                      .num_kv_blocks = 80});
   ASSERT_TRUE(cpu.ok()) << cpu.status().message();
   // In the last layer, attention has one segment for this token.
-  EXPECT_EQ(LogprobAt(*cuda.value(), Tokens(2100), 900),
-            LogprobAt(*cpu.value(), Tokens(2100), 900));
-  const DrawResult expected = Draw(*cpu.value(), Tokens(2100));
-  ExpectSame(Draw(*cuda.value(), Tokens(2100)), expected);
+  EXPECT_EQ(LogprobAt(*cuda.value(), Tokens(2200), 900),
+            LogprobAt(*cpu.value(), Tokens(2200), 900));
+  const DrawResult expected = Draw(*cpu.value(), Tokens(2200));
+  ExpectSame(Draw(*cuda.value(), Tokens(2200)), expected);
   static_cast<CudaExecutor&>(cuda.value()->executor()).set_slice_us(0);
-  ExpectSame(Draw(*cuda.value(), Tokens(2100)), expected);
+  ExpectSame(Draw(*cuda.value(), Tokens(2200)), expected);
 }
 
 TEST(CudaRuntime, ADeviceWithoutRoomIsAnError) {

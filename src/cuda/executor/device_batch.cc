@@ -66,7 +66,8 @@ void DeviceBatch::AddRowTiles(const ForwardBatch& batch, const BatchLayout& layo
   for (const ForwardRow& row : batch.rows) {
     runs_.push_back({static_cast<int32_t>(runs_.size()), row.first_token, row.num_tokens});
   }
-  tiles_ = AddTiles(layout);
+  // A graph serves all batches of its padded size. So the rows of its tiles follow from that size.
+  tiles_ = AddTiles(layout, padding.num_tokens);
   if (padding.num_tokens == 0) return;
   const int32_t count = padding.num_tokens * CeilDiv(group_size_, tiles_.rows);
   for (; tiles_.count < count; ++tiles_.count) words_.insert(words_.end(), {0, 0, 0, 0, 0});
@@ -99,13 +100,14 @@ void DeviceBatch::AddGathered(const ForwardBatch& batch, const BatchLayout& layo
       runs_.push_back({index, token, 1});
     }
   }
-  gathered_tiles_ = AddTiles(layout);
+  gathered_tiles_ = AddTiles(layout, 0);
 }
 
-DeviceBatch::TileWords DeviceBatch::AddTiles(const BatchLayout& layout) {
+DeviceBatch::TileWords DeviceBatch::AddTiles(const BatchLayout& layout, int32_t least_runs) {
   TileWords tiles = {.begin = words_.size()};
   int32_t most_rows = 1;
-  int64_t narrow_tiles = 0;
+  const int64_t surplus = std::max<int64_t>(0, least_runs - std::ssize(runs_));
+  int64_t narrow_tiles = surplus * CeilDiv(group_size_, kAttentionRows);
   for (const RowSpan& run : runs_) {
     most_rows = std::max(most_rows, run.count * group_size_);
     narrow_tiles += CeilDiv(run.count * group_size_, kAttentionRows);

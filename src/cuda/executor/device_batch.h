@@ -91,10 +91,13 @@ class DeviceBatch {
             words.num_wide,
             words.num_segments};
   }
-  // Adds the tiles of all rows; those of the gathered tokens; those of runs_.
+  // Adds the tiles of all rows, and of the tokens that pad them.
   void AddRowTiles(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
+  // Adds the gathered tokens and their tiles.
   void AddGathered(const ForwardBatch& batch, const BatchLayout& layout);
-  TileWords AddTiles(const BatchLayout& layout);
+  // Adds the tiles of runs_. Their rows are those of tiles of `least_runs` runs, if there are
+  // fewer: the others would have one token each.
+  TileWords AddTiles(const BatchLayout& layout, int32_t least_runs);
   // Adds the tiles of the runs that are wide, or of the others.
   void AddTilesOf(const BatchLayout& layout, bool wide, TileWords* tiles);
   void AddOutputs(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);

@@ -141,7 +141,7 @@ struct GivenWork {
         product_rows.push_back(ArgsOf<GemmArgs>(launch).m);
       }
       if (id == kRmsNormBf16) norm_rows.push_back(ArgsOf<RmsNormArgs>(launch).num_rows);
-      if (id >= kAttentionF32 && id <= kAttentionBf16Head128) {
+      if (id >= kAttentionF32 && id <= kWideAttentionHead128) {
         tiles.push_back(ArgsOf<AttentionArgs>(launch).num_tiles);
       }
       if (id == kGather) gathered.push_back(ArgsOf<GatherArgs>(launch).num_rows);

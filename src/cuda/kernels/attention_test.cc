@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "base/ceil_div.h"
@@ -231,9 +232,10 @@ TEST(AttentionKernel, WindowsHaveTheBitsOfTheFmaClass) {
 
 TEST(AttentionKernel, WindowsMergeTheSegmentsThatTheyReach) {
   RandomValues random;
-  for (const Shape& shape :
-       {Shape{DType::kBf16, 2, 1, 64, 5}, Shape{DType::kF32, 2, 1, 16, kKeysPerSegment + 10}}) {
-    Attention attention(random, shape, shape.dtype == DType::kBf16 ? kNarrow : kWide,
+  for (const auto& [shape, wide] : {std::pair{Shape{DType::kBf16, 2, 1, 64, 5}, kNarrow},
+                                    {Shape{DType::kBf16, 9, 1, 128, 70}, kWide},
+                                    {Shape{DType::kF32, 2, 1, 16, kKeysPerSegment + 10}, kWide}}) {
+    Attention attention(random, shape, wide,
                         {{kKeysPerSegment - 2, 14}, {3 * kKeysPerSegment + 70, 1}, {5, 2}});
     EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected())) << NameOf(shape.dtype);
   }
@@ -241,10 +243,13 @@ TEST(AttentionKernel, WindowsMergeTheSegmentsThatTheyReach) {
 
 TEST(AttentionKernel, SegmentsMergeLeftToRight) {
   RandomValues random;
-  for (const DType dtype : {DType::kBf16, DType::kF32}) {
-    Attention attention(random, {dtype, 2, 1, 16}, dtype == DType::kF32 ? kNarrow : kWide,
+  for (const auto& [shape, wide] : {std::pair{Shape{DType::kBf16, 2, 1, 16}, kWide},
+                                    {Shape{DType::kBf16, 2, 1, 64}, kWide},
+                                    {Shape{DType::kF32, 2, 1, 16}, kNarrow}}) {
+    Attention attention(random, shape, wide,
                         {{kKeysPerSegment - 2, 4}, {3 * kKeysPerSegment + 70, 1}, {5, 2}});
-    EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected())) << NameOf(dtype);
+    EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()))
+        << NameOf(shape.dtype) << " " << shape.head_dim;
   }
 }
 

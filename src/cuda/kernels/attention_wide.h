@@ -9,7 +9,7 @@
 //         V [elements of the head][32 words of the step's keys]
 //
 // A KV block has panels, in which the words of such a row lie 64 bytes apart. So a step is copied
-// as panels, and the threads turn them into rows, four words of four rows at a time. The panels of
+// as panels, and the threads transpose it, four words of four rows at a time. The panels of
 // a step are copied while the rows of the step before it are in use. Two steps have rows of their
 // own, so that values are still multiplied while the next step's rows are made.
 
@@ -52,15 +52,15 @@ __device__ __forceinline__ int PanelQuad(int row, int quad) {
   return row / 2 * 32 + ((row % 2 * 4 + quad) ^ (row / 4 % 4 * 2)) * 4;
 }
 
-// The part of a lane in turning: the columns of one quad, in four words of a panel.
-struct TurnPlace {
+// The words that a lane transposes: the columns of one quad in four rows of a panel.
+struct TransposePlace {
   const Lane lane;
   const int quad = lane.index % 2 + lane.index / 8 % 2 * 2;
   const int chunk = lane.index / 2 % 4 + lane.index / 16 * 4;  // of eight
 };
 
-// The steps of a block that walks the keys [begin, end) of a segment. A warp turns 16 words of 16
-// rows at a time.
+// The steps of a block that walks the keys [begin, end) of a segment. A warp transposes four
+// words of each lane's columns at a time.
 template <int kHeadWords>
 class WideSteps {
  public:
@@ -93,9 +93,9 @@ class WideSteps {
     for (int first = 0; first < 2 * kUnits; first += kWideWarps) {
       const int unit = first + warp;
       if (unit < kUnits) {
-        TurnKeys(unit % kKeyPanels, unit / kKeyPanels, rows);
+        TransposeKeys(unit % kKeyPanels, unit / kKeyPanels, rows);
       } else {
-        TurnValues(step, unit - kUnits, rows);
+        TransposeValues(step, unit - kUnits, rows);
       }
     }
   }
@@ -108,18 +108,19 @@ class WideSteps {
     CopyAsync16(to, from, exists);
     if constexpr (kRounds > 1) CopyAsync16<kBytes>(to, from, exists);
   }
-  // Turns 32 words of a panel of keys.
-  __device__ __forceinline__ void TurnKeys(int panel, int half, typename Memory::Rows& rows) const {
-    const TurnPlace place;
+  // Transposes 32 words of a panel of keys.
+  __device__ __forceinline__ void TransposeKeys(int panel, int half,
+                                                typename Memory::Rows& rows) const {
+    const TransposePlace place;
     WordQuad words[4];
     Read(&memory_.k[panel * kPanelWidth * kHeadWords], half * 32 + place.chunk * 4, place.quad,
          words);
     Write(words, place.chunk, panel * kPanelWidth + place.quad * 4, rows.k[half]);
   }
-  // Turns a panel of values, in both KV blocks.
-  __device__ __forceinline__ void TurnValues(int step, int panel,
-                                             typename Memory::Rows& rows) const {
-    const TurnPlace place;
+  // Transposes a panel of values, in both KV blocks.
+  __device__ __forceinline__ void TransposeValues(int step, int panel,
+                                                  typename Memory::Rows& rows) const {
+    const TransposePlace place;
     WordQuad words[4];
     Read(&memory_.v[place.chunk / 4 * Memory::kWords / 2],
          panel * kPanelWidth + place.chunk % 4 * 4, place.quad, words);
@@ -208,7 +209,7 @@ __global__ void __launch_bounds__(kWideThreads, 1) WideAttentionKernel(Attention
     WaitForCopies<0>();
     __syncthreads();  // the panels of this step are there
     steps.MakeRows(step, now);
-    ShowCopiesToProducts();
+    ShowWritesToProducts();
     __syncthreads();
     if (step + kKeysPerStep < end) steps.Copy(step + kKeysPerStep);
     float scores[kKeyTiles][4] = {};

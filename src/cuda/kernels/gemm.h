@@ -239,7 +239,7 @@ __device__ __forceinline__ void AddStep(
 }
 
 // The steps of a block's product, one after the other. Step s is in stage s % kStages. The words of
-// even and of odd steps have registers of their own.
+// even and of odd turns have registers of their own.
 template <class Tile, typename T, GemmOutput kOutput, bool kGrouped>
 struct TileSteps {
   static constexpr int kMmas = StepWords<Tile>::kMmas;
@@ -270,7 +270,7 @@ struct TileSteps {
   // that are to be filled next.
   __device__ __forceinline__ void WaitForTurn() {
     WaitForCopies<Tile::kAhead - 2>();
-    if constexpr (Tile::kAsync) ShowCopiesToProducts();
+    if constexpr (Tile::kAsync) ShowWritesToProducts();
     if constexpr (Tile::kWarps == 1) {
       __syncwarp();
     } else {
@@ -394,7 +394,7 @@ struct TileSteps {
     copies.template CopyRows<true>(num_steps - copies_at, shared.rows[0]);
     CommitCopies();
     WaitForCopies<0>();
-    if constexpr (Tile::kAsync) ShowCopiesToProducts();
+    if constexpr (Tile::kAsync) ShowWritesToProducts();
     __syncthreads();
     Words words;
     AddAlone<kMmas / 2>(words, 0);

@@ -17,8 +17,9 @@ namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
 inline constexpr bool kHasWgmma = true;
 
-// Lets background products see what this thread's finished copies wrote to shared memory.
-__device__ __forceinline__ void ShowCopiesToProducts() {
+// Lets background products see what this thread's stores and finished copies wrote to shared
+// memory.
+__device__ __forceinline__ void ShowWritesToProducts() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
 // Before the first product behind other writes to registers that products use.
@@ -115,7 +116,7 @@ __device__ __forceinline__ void MultiplyInBackground(float (&sums)[32][4], const
 #else
 
 inline constexpr bool kHasWgmma = false;
-__device__ __forceinline__ void ShowCopiesToProducts() {}
+__device__ __forceinline__ void ShowWritesToProducts() {}
 __device__ __forceinline__ void BeginProducts() {}
 __device__ __forceinline__ void EndProducts() {}
 template <int kPending>
