@@ -130,7 +130,7 @@ TEST_P(GemmBlocksTest, EveryFormatEqualsTheReference) {
   for (const BlockFormat format : kFormats) {
     SCOPED_TRACE(TraitsOf(format).name);
     const int32_t unit = TraitsOf(format).file_elements;
-    for (int32_t m : {1, 2, 3, 5, 9, 17}) {
+    for (int32_t m : {1, 2, 3, 4, 5, 6, 9, 17}) {
       for (int32_t n : {1, 16, 31}) {
         for (int32_t k : {unit, 3 * unit}) EXPECT_TRUE(Check(Packed(format, n, k), m));
       }

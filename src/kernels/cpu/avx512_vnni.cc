@@ -45,6 +45,7 @@ struct Int8Product {
 // unsigned operand, so 128 is added to signed weights.
 struct Blocks {
   static constexpr int32_t kSignedZero = 128;
+  static constexpr bool kSharesQuads = false;
 
   using Quads = __m512i;
   static Quads Load(const std::byte* p) { return _mm512_loadu_si512(p); }

@@ -21,6 +21,7 @@ inline constexpr int32_t kBlocksPerChunk = 8;
 // value; 8 means signed values.
 template <class B>
 struct FourBits {
+  static constexpr bool kInMemory = false;
   static constexpr int kBits = 4, kBytes = 256;
   static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
 #pragma GCC unroll 4
@@ -34,6 +35,7 @@ struct FourBits {
 
 template <class B>
 struct Codebook {
+  static constexpr bool kInMemory = false;
   static constexpr int kBits = 8, kBytes = 256;
   static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
     FourBits<B>::Load(p, w);
@@ -44,6 +46,7 @@ struct Codebook {
 
 template <class B>
 struct FiveBits {
+  static constexpr bool kInMemory = false;
   static constexpr int kBits = 5, kBytes = 320;
   static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
     FourBits<B>::Load(p, w);
@@ -61,6 +64,7 @@ struct FiveBits {
 
 template <class B>
 struct SixBits {
+  static constexpr bool kInMemory = false;
   static constexpr int kBits = 6, kBytes = 384;
   static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
     FourBits<B>::Load(p, w);
@@ -77,6 +81,7 @@ struct SixBits {
 
 template <class B>
 struct EightBits {
+  static constexpr bool kInMemory = false;
   static constexpr int kBits = 8, kBytes = 512;
   static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
 #pragma GCC unroll 8
@@ -87,6 +92,7 @@ struct EightBits {
 // Quads that were unpacked to memory by one of the structs above.
 template <class B, int kBitsOfSource>
 struct Unpacked {
+  static constexpr bool kInMemory = true;
   static constexpr int kBits = kBitsOfSource, kBytes = kQuadsOfBlock * kQuadBytes;
   static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
 #pragma GCC unroll 8
@@ -167,36 +173,74 @@ struct BlockRows {
   int64_t block_stride;
 };
 
+// The scales and the minimum of one block of a panel; [1] is of the block's second half.
+template <class V>
+struct PanelBlock {
+  V scales[2], minimum;
+};
+
+// Continues a row's sums by one block, whose integer sums are `low` and, of the second half,
+// `high`.
+template <class V, bool kHalves, bool kMinimum>
+inline V AddBlock(const RowBlock& row, const PanelBlock<V>& block, V low, V high, V acc) {
+  const V row_scale = V::Set(row.scale);
+  acc = Fma(low, row_scale * block.scales[0], acc);
+  if constexpr (kHalves) acc = Fma(high, row_scale * block.scales[1], acc);
+  if constexpr (kMinimum) acc = Fma(V::Set(row.scaled_sum), block.minimum, acc);
+  return acc;
+}
+
 // Adds `count` blocks of column j to c[r][j]; c has row stride 16. kHalves: each 16 elements have a
 // scale of their own. zero: the zero point, which is subtracted from each u.
 template <class V, class B, class Source, bool kHalves, bool kMinimum, int R>
 inline void BlockTile(const BlockRows& rows, const std::byte* values, const ChunkScales& scales,
                       int32_t count, int32_t zero, const BlockAhead& ahead, float* c) {
+  constexpr int kParts = kHalves ? 2 : 1, kQuads = kQuadsOfBlock / kParts;
   V acc[R];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) acc[r] = V::Load(c + 16 * r);
   for (int32_t b = 0; b < count; ++b, values += Source::kBytes) {
-    typename B::Quads w[kQuadsOfBlock];
+    const int8_t* q = rows.q + b * kBlockTerms;
+    const RowBlock* row_blocks = rows.blocks + b;
     ahead.Prefetch(b);
-    Source::Load(values, w);
-    const V scale = V::Load(scales.scales[b][0]);
-    const V second = kHalves ? V::Load(scales.scales[b][1]) : scale;
-    const V minimum = kMinimum ? V::Load(scales.minimums[b]) : scale;
+    const auto start = [&](int r, int part) {
+      const RowBlock& row = row_blocks[r * rows.block_stride];
+      if constexpr (kHalves) return -zero * (part == 0 ? row.low_sum : row.high_sum);
+      return -zero * (row.low_sum + row.high_sum);
+    };
+    PanelBlock<V> block = {{V::Load(scales.scales[b][0])}, {}};
+    if constexpr (kHalves) block.scales[1] = V::Load(scales.scales[b][1]);
+    if constexpr (kMinimum) block.minimum = V::Load(scales.minimums[b]);
+    if constexpr (Source::kInMemory && B::kSharesQuads) {
+      V sums[kParts][R];
+#pragma GCC unroll 2
+      for (int part = 0; part < kParts; ++part) {
+        int32_t starts[R];
 #pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const int8_t* q = rows.q + r * rows.stride + b * kBlockTerms;
-      const RowBlock& row = rows.blocks[r * rows.block_stride + b];
-      const V row_scale = V::Set(row.scale);
-      if constexpr (kHalves) {
-        const V low = B::template Dot<Source::kBits, 4>(w, q, -zero * row.low_sum);
-        const V high = B::template Dot<Source::kBits, 4>(w + 4, q + 16, -zero * row.high_sum);
-        acc[r] = Fma(low, row_scale * scale, acc[r]);
-        acc[r] = Fma(high, row_scale * second, acc[r]);
-      } else {
-        const V sum = B::template Dot<Source::kBits, 8>(w, q, -zero * (row.low_sum + row.high_sum));
-        acc[r] = Fma(sum, row_scale * scale, acc[r]);
+        for (int r = 0; r < R; ++r) starts[r] = start(r, part);
+        B::template Dots<Source::kBits, kQuads, R>(values + part * kQuads * kQuadBytes,
+                                                   q + part * 4 * kQuads, rows.stride, starts,
+                                                   sums[part]);
       }
-      if constexpr (kMinimum) acc[r] = Fma(V::Set(row.scaled_sum), minimum, acc[r]);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        acc[r] = AddBlock<V, kHalves, kMinimum>(row_blocks[r * rows.block_stride], block,
+                                                sums[0][r], sums[kParts - 1][r], acc[r]);
+      }
+    } else {
+      typename B::Quads w[kQuadsOfBlock];
+      Source::Load(values, w);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        const int8_t* row_q = q + r * rows.stride;
+        const V low = B::template Dot<Source::kBits, kQuads>(w, row_q, start(r, 0));
+        V high = low;
+        if constexpr (kHalves) {
+          high = B::template Dot<Source::kBits, kQuads>(w + 4, row_q + 16, start(r, 1));
+        }
+        acc[r] = AddBlock<V, kHalves, kMinimum>(row_blocks[r * rows.block_stride], block, low, high,
+                                                acc[r]);
+      }
     }
   }
 #pragma GCC unroll 16
@@ -231,6 +275,7 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
   const int32_t num_blocks = call.w->k() / kBlockTerms;
   constexpr int kMostDirect = V::kDirectRows < V::kBlockRows ? V::kDirectRows : V::kBlockRows;
   const bool direct = num_rows <= V::kDirectRows;
+  const int32_t most = RowsPerTile(num_rows, V::kBlockRows);
   const int64_t panel_bytes =
       panel.scales - panel.values + PanelScaleBytes(panel.format, call.w->k());
   const int64_t step = (panel_bytes + num_blocks - 1) / num_blocks;
@@ -255,9 +300,8 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
         B::Store(w[i], unpacked + b * Copy::kBytes + i * kQuadBytes);
       }
     }
-    for (int32_t r = 0; r < num_rows; r += V::kBlockRows) {
-      const int32_t rest = num_rows - r;
-      const int32_t tile_rows = rest < V::kBlockRows ? rest : V::kBlockRows;
+    for (int32_t r = 0; r < num_rows; r += most) {
+      const int32_t tile_rows = num_rows - r < most ? num_rows - r : most;
       if (direct) {
         BlockTileOfRows<V, B, Source, kHalves, kMinimum, kMostDirect>(
             tile_rows, rows, values, scales, count, zero, {ahead.p, r == 0 ? step : 0}, c + 16 * r);
@@ -265,8 +309,8 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
         BlockTileOfRows<V, B, Copy, kHalves, kMinimum, V::kBlockRows>(
             tile_rows, rows, unpacked, scales, count, zero, {nullptr, 0}, c + 16 * r);
       }
-      rows.q += V::kBlockRows * rows.stride;
-      rows.blocks += V::kBlockRows * rows.block_stride;
+      rows.q += most * rows.stride;
+      rows.blocks += most * rows.block_stride;
     }
   }
 }
@@ -300,7 +344,8 @@ inline void BlockPanelSums(const GemmCall& call, int32_t index, int32_t row_begi
 
 template <class V, class B>
 void GemmBlocks(const GemmCall& call) {
-  constexpr int32_t kMaxRows = 96;  // rows whose sums are kept on the stack
+  // Rows whose sums are kept on the stack: whole tiles.
+  constexpr int32_t kMaxRows = 96 / V::kBlockRows * V::kBlockRows;
   alignas(64) float c[kMaxRows * 16];
   alignas(64) float up[kMaxRows * 16];
   const bool swiglu = call.up_begin > 0;

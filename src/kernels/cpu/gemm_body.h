@@ -95,11 +95,11 @@ inline void TileOfRows(int rows, const float* a, int64_t lda, const std::byte* c
   }
 }
 
-// The number of rows of each register tile, so that there are as few tiles as possible, all of
-// about the same height. A tile of few rows would wait for the latency of its sums.
-template <class V>
-inline int RowsPerTile(int rows) {
-  const int tiles = (rows + V::kTileRows - 1) / V::kTileRows;
+// The number of rows of each register tile, so that there are as few tiles of at most `most` rows
+// as possible, all of about the same height. A tile of few rows would wait for the latency of its
+// sums.
+inline int RowsPerTile(int rows, int most) {
+  const int tiles = (rows + most - 1) / most;
   return (rows + tiles - 1) / tiles;
 }
 
@@ -109,7 +109,7 @@ inline int RowsPerTile(int rows) {
 template <class V, bool kBf16, int P>
 inline void TilesOfRows(int rows, const float* a, int64_t lda, const std::byte* const* panels,
                         int32_t k, float* c, int64_t ldc, const std::byte* next) {
-  const int most = RowsPerTile<V>(rows);
+  const int most = RowsPerTile(rows, V::kTileRows);
   const int64_t step = 64 * most / rows;
   const int64_t steps = kBf16 ? (k + 1) / 2 : k;
   for (int r = 0; r < rows; r += most, next += step * steps) {

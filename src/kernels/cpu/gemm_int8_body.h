@@ -70,17 +70,16 @@ inline void Int8PanelSums(const GemmCall& call, int32_t first, int32_t row_begin
                           float* c) {
   constexpr int32_t kBlock = 512;  // elements of k
   alignas(64) int32_t sums[kRowsPerChunk * 16 * P];
-  const int32_t k = call.w->k();
+  const int32_t k = call.w->k(), most = RowsPerTile(rows, kMaxRows);
   for (int32_t i = 0; i < rows * 16 * P; ++i) sums[i] = 0;
   const int8_t* a = static_cast<const int8_t*>(call.a) + row_begin * call.lda;
   for (int32_t k_begin = 0; k_begin < k; k_begin += kBlock) {
     const int32_t count = k - k_begin < kBlock ? k - k_begin : kBlock;
     const std::byte* panels[P];
     for (int p = 0; p < P; ++p) panels[p] = call.w->panel(first + p) + int64_t{k_begin} * 16;
-    for (int32_t r = 0; r < rows; r += kMaxRows) {
-      Int8TileOfRows<S, kMaxRows, P>(rows - r < kMaxRows ? rows - r : kMaxRows,
-                                     a + r * call.lda + k_begin, call.lda, panels, count,
-                                     sums + r * 16 * P);
+    for (int32_t r = 0; r < rows; r += most) {
+      Int8TileOfRows<S, kMaxRows, P>(rows - r < most ? rows - r : most, a + r * call.lda + k_begin,
+                                     call.lda, panels, count, sums + r * 16 * P);
     }
   }
   __builtin_memcpy(c, sums, sizeof(float) * rows * 16 * P);
@@ -116,9 +115,9 @@ void GemmInt8(const GemmCall& call) {
     }
   }
   for (; panel + V::kTilePanels <= end; panel += V::kTilePanels) {
-    Int8PanelGroup<V, S, V::kTileRows, V::kTilePanels>(call, panel);
+    Int8PanelGroup<V, S, V::kInt8Rows, V::kTilePanels>(call, panel);
   }
-  for (; panel < end; ++panel) Int8PanelGroup<V, S, V::kTileRows, 1>(call, panel);
+  for (; panel < end; ++panel) Int8PanelGroup<V, S, V::kInt8Rows, 1>(call, panel);
 }
 
 }  // namespace skein

@@ -9,10 +9,11 @@ namespace skein::avx2 {
 
 // 16 f32 lanes in two registers, with the contract of scalar::Vec, bit for bit.
 struct Vec {
-  static constexpr int kTileRows = 4;
+  static constexpr int kTileRows = 6;
   static constexpr int kTilePanels = 1;
   static constexpr int kStreamPanels = 4;
-  static constexpr int kBlockRows = 3;
+  static constexpr int kInt8Rows = 5;
+  static constexpr int kBlockRows = 5;
   static constexpr int kDirectRows = 1;
 
   struct Doubles;
@@ -56,7 +57,9 @@ struct Vec {
   static Vec LoadEven(const std::byte* p) {
     return FromBits(_mm256_slli_epi32(LoadBits(p), 16), _mm256_slli_epi32(LoadBits(p + 32), 16));
   }
+  // Reads memory anew, so that LoadEven's registers are free for the sums of a tile of 6 rows.
   static Vec LoadOdd(const std::byte* p) {
+    asm("" : "+r"(p));
     const __m256i upper = _mm256_set1_epi32(int(0xffff0000u));
     return FromBits(_mm256_and_si256(LoadBits(p), upper),
                     _mm256_and_si256(LoadBits(p + 32), upper));
@@ -230,18 +233,25 @@ struct Sums {
   }
 };
 
-// The sum of two products of magnitudes up to 127 fits 16 bits, so that nothing saturates.
-inline __m256i Dot8(__m256i sums, __m256i a, __m256i w, __m256i magnitude) {
-  const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(a, w));
-  return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+// The sum of two products of magnitudes up to 127 fits 16 bits, so that nothing saturates. Assembly
+// for the reason that Fma has: it is faster by an eighth.
+inline __m256i Dot8(__m256i sums, __m256i a, __m256i w, __m256i magnitude, __m256i ones) {
+  __m256i pairs;
+  asm("vpsignb %3, %2, %1\n\tvpmaddubsw %1, %4, %1\n\tvpmaddwd %5, %1, %1\n\tvpaddd %1, %0, %0"
+      : "+x"(sums), "=&x"(pairs)
+      : "x"(a), "x"(w), "x"(magnitude), "x"(ones));
+  return sums;
 }
 inline Sums Dot(Sums sums, __m256i a, const Sums::Quads& w) {
-  return {Dot8(sums.lo, a, w.lo, w.lo_magnitude), Dot8(sums.hi, a, w.hi, w.hi_magnitude)};
+  const __m256i ones = _mm256_set1_epi16(1);
+  return {Dot8(sums.lo, a, w.lo, w.lo_magnitude, ones),
+          Dot8(sums.hi, a, w.hi, w.hi_magnitude, ones)};
 }
 
 // The operations on quads of blocks, with the contract of scalar::Blocks.
 struct Blocks {
   static constexpr int32_t kSignedZero = 0;
+  static constexpr bool kSharesQuads = true;
 
   struct Quads {
     __m256i lo, hi;
@@ -280,10 +290,15 @@ struct Blocks {
   }
   // Sums of two products are 16 bits wide. As many quads as fit into 16 bits are added before the
   // sums are widened.
+  template <int kBits>
+  static constexpr int kFitting = kBits == 4   ? 8
+                                  : kBits == 5 ? 4
+                                  : kBits == 6 ? 2
+                                               : 1;
+
   template <int kBits, int kCount>
   static Vec Dot(const Quads* w, const int8_t* q, int32_t start) {
-    constexpr int kFitting = kBits == 4 ? 8 : kBits == 5 ? 4 : kBits == 6 ? 2 : 1;
-    constexpr int kGroup = kFitting < kCount ? kFitting : kCount;
+    constexpr int kGroup = kFitting<kBits> < kCount ? kFitting<kBits> : kCount;
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i lo = _mm256_set1_epi32(start), hi = lo;
 #pragma GCC unroll 8
@@ -291,9 +306,7 @@ struct Blocks {
       __m256i lo_pairs = _mm256_setzero_si256(), hi_pairs = lo_pairs;
 #pragma GCC unroll 8
       for (int i = first; i < first + kGroup; ++i) {
-        int32_t quad;
-        __builtin_memcpy(&quad, q + 4 * i, sizeof(quad));
-        const __m256i row = _mm256_set1_epi32(quad);
+        const __m256i row = Row(q + 4 * i);
         lo_pairs = _mm256_add_epi16(lo_pairs, Pairs<kBits>(w[i].lo, row));
         hi_pairs = _mm256_add_epi16(hi_pairs, Pairs<kBits>(w[i].hi, row));
       }
@@ -301,6 +314,63 @@ struct Blocks {
       hi = _mm256_add_epi32(hi, _mm256_madd_epi16(hi_pairs, ones));
     }
     return {_mm256_cvtepi32_ps(lo), _mm256_cvtepi32_ps(hi)};
+  }
+  // Dot of R rows, q[r] at q + r * stride, with the quads at `w`. Sums start from starts[r].
+  template <int kBits, int kCount, int R>
+  static void Dots(const std::byte* w, const int8_t* q, int64_t stride, const int32_t (&starts)[R],
+                   Vec (&sums)[R]) {
+    constexpr int kGroup = kFitting<kBits> < kCount ? kFitting<kBits> : kCount;
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i lo[R], hi[R];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) lo[r] = hi[r] = _mm256_set1_epi32(starts[r]);
+    if constexpr (kGroup == 1) {
+#pragma GCC unroll 8
+      for (int i = 0; i < kCount; ++i, w += 64) {
+        const Sums::Quads quads = Sums::LoadQuads(w);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) {
+          const __m256i row = Row(q + r * stride + 4 * i);
+          lo[r] = Dot8(lo[r], row, quads.lo, quads.lo_magnitude, ones);
+          hi[r] = Dot8(hi[r], row, quads.hi, quads.hi_magnitude, ones);
+        }
+      }
+    } else {
+#pragma GCC unroll 8
+      for (int first = 0; first < kCount; first += kGroup) {
+        __m256i lo_pairs[R], hi_pairs[R];
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) lo_pairs[r] = hi_pairs[r] = _mm256_setzero_si256();
+#pragma GCC unroll 8
+        for (int i = first; i < first + kGroup; ++i, w += 64) {
+          const Quads quads = Load(w);
+#pragma GCC unroll 8
+          for (int r = 0; r < R; ++r) {
+            const __m256i row = Row(q + r * stride + 4 * i);
+            lo_pairs[r] = AddPairs(lo_pairs[r], quads.lo, row);
+            hi_pairs[r] = AddPairs(hi_pairs[r], quads.hi, row);
+          }
+        }
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) {
+          lo[r] = _mm256_add_epi32(lo[r], _mm256_madd_epi16(lo_pairs[r], ones));
+          hi[r] = _mm256_add_epi32(hi[r], _mm256_madd_epi16(hi_pairs[r], ones));
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) sums[r] = {_mm256_cvtepi32_ps(lo[r]), _mm256_cvtepi32_ps(hi[r])};
+  }
+  static __m256i Row(const int8_t* q) {
+    int32_t quad;
+    __builtin_memcpy(&quad, q, sizeof(quad));
+    return _mm256_set1_epi32(quad);
+  }
+  // Assembly for the reason that Fma has.
+  static __m256i AddPairs(__m256i sums, __m256i w, __m256i row) {
+    __m256i pairs;
+    asm("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0" : "+x"(sums), "=&x"(pairs) : "x"(w), "x"(row));
+    return sums;
   }
   // The instruction multiplies unsigned by signed bytes. For signed weights, their sign is moved to
   // the row's bytes.

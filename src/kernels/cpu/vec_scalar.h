@@ -15,6 +15,7 @@ struct Vec {
   static constexpr int kTileRows = 2;  // rows and panels of a register tile
   static constexpr int kTilePanels = 1;
   static constexpr int kStreamPanels = 1;  // panels read at the same time for a single row
+  static constexpr int kInt8Rows = 2;      // rows of a register tile of int8
   static constexpr int kBlockRows = 2;     // rows of a register tile of blocks
   // The most rows for which blocks are not unpacked to memory.
   static constexpr int kDirectRows = 1;
@@ -255,6 +256,9 @@ inline Sums Dot(Sums sums, const Sums::Row& a, const Sums::Quads& w) {
 struct Blocks {
   // The number to subtract from each signed value that FromOffset and LookUp return.
   static constexpr int32_t kSignedZero = 0;
+  // Whether there is Dots, which reads each of the quads in memory once for all rows of a tile. It
+  // is for instruction sets with too few registers for the quads of a block.
+  static constexpr bool kSharesQuads = false;
 
   struct Quads {
     uint8_t byte[64];
