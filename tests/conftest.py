@@ -8,7 +8,17 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from skein_server import ROOT, SHARED, SKEIN_BIN, STORIES, needed  # noqa: E402
+from skein_server import ROOT, SHARED, SKEIN_BIN, STORIES, needed, users_models  # noqa: E402
+
+
+@pytest.fixture(autouse=True, scope="session")
+def skein_cache(tmp_path_factory):
+    """A cache for what Skein makes of the tests' GGUF files. Fetched models are those of the user's cache."""
+    cache = tmp_path_factory.mktemp("cache")
+    (cache / "models").symlink_to(users_models())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SKEIN_CACHE", str(cache))
+        yield cache
 
 
 @pytest.fixture(scope="session")

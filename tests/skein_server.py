@@ -25,6 +25,16 @@ def needed(path):
     return path
 
 
+def users_models():
+    """The directory of fetched models in the user's cache, made if there is none."""
+    cache = os.environ.get("SKEIN_CACHE")
+    if not cache:
+        cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "skein"
+    models = pathlib.Path(cache).resolve() / "models"
+    models.mkdir(parents=True, exist_ok=True)
+    return models
+
+
 def fetched(name):
     """The directory of a model of `skein model fetch`; skipped where it cannot be fetched, an error in CI."""
     run = subprocess.run([SKEIN_BIN, "model", "fetch", name], capture_output=True, text=True, timeout=300)

@@ -228,3 +228,13 @@ def test_a_file_is_served_as_it_is(sane, tmp_path):
     differences = [abs(value - found[token]) for position, found in zip(expected, packed[0])
                    for token, value in position.items() if token in found]
     assert len(differences) > 150 and max(differences) < 0.2
+
+
+def test_descriptions_of_files_are_not_in_the_users_cache(model, skein_cache):
+    """A user's cache would keep one for each file of each test."""
+    before = set((skein_cache / "gguf").glob("*/model.gguf"))
+    moved = model[0].with_name("moved.gguf")
+    moved.hardlink_to(model[0])
+    subprocess.run([SKEIN_BIN, "model", "info", moved], check=True, capture_output=True, timeout=60)
+    made, = set((skein_cache / "gguf").glob("*/model.gguf")) - before
+    assert made.resolve() == moved.resolve()

@@ -1,6 +1,5 @@
 """GGUF files of Qwen3.5 and of Kev: the weights, the answers and the bits are those of the directories they are made of."""
 import json
-import os
 import subprocess
 
 import gguf
@@ -16,15 +15,6 @@ from skein_server import ROOT, SKEIN_BIN, SkeinServer
 MODEL = ROOT / "tests/data/models/qwen3.5"
 KEV = ROOT / "tests/data/kev/qwen3.5-whole"
 Type = gguf.GGMLQuantizationType
-
-
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory):
-    """What is made of a file lies in a cache of its own."""
-    before = os.environ.get("SKEIN_CACHE")
-    os.environ["SKEIN_CACHE"] = str(tmp_path_factory.mktemp("cache"))
-    yield
-    os.environ.pop("SKEIN_CACHE") if before is None else os.environ.update(SKEIN_CACHE=before)
 
 
 def skein(*args):

@@ -178,12 +178,6 @@ int64_t LayerOfGgufTensor(std::string_view tensor) {
   return read.ec == std::errc() ? layer : -1;
 }
 
-bool HoldsExperts(std::string_view tensor, std::string_view architecture) {
-  const ArchitectureNames names = NamesOf(architecture);
-  return std::ranges::any_of(names.experts,
-                             [&](const PartName& part) { return tensor.ends_with(part.tensor); });
-}
-
 std::vector<std::string> PartsOfGgufTensor(std::string_view tensor, std::string_view architecture,
                                            std::string_view decision_type, int64_t num_experts) {
   constexpr std::string_view kHead = "cls.output";
@@ -207,6 +201,10 @@ std::vector<std::string> PartsOfGgufTensor(std::string_view tensor, std::string_
     parts.push_back((begin + std::to_string(expert) + ".").append((*part).weight));
   }
   return parts;
+}
+
+bool HoldsExperts(std::string_view tensor, std::string_view architecture) {
+  return !PartsOfGgufTensor(tensor, architecture, "", 1).empty();
 }
 
 bool InterleavesHeads(std::string_view architecture) { return architecture == "llama"; }

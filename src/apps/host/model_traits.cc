@@ -10,6 +10,7 @@
 #include "apps/host/decision_model_traits.h"
 #include "apps/read_json.h"
 #include "io/safetensors.h"
+#include "model/config/encoders/module_list.h"
 #include "model/config/encoders/sparse_config.h"
 
 namespace skein {
@@ -93,7 +94,7 @@ Status ReadDense(const std::string& model_dir, const std::string& path, const Js
 }
 
 // Whether a module belongs to SPLADE models, whose pooling LoadModelConfig reads.
-bool IsOfSparse(const std::string& kind) {
+bool IsOfSparse(std::string_view kind) {
   return kind == "MLMTransformer" || kind == "SpladePooling" || kind == "Router";
 }
 
@@ -109,7 +110,7 @@ Status ReadModules(const std::string& model_dir, const std::string& path, const 
       return InvalidFile(path, "holds a module without a 'type'");
     }
     const auto type = module["type"].get<std::string>();
-    const std::string kind = type.substr(type.rfind('.') + 1);
+    const std::string_view kind = ModuleKind(type);
     if (kind == "Normalize") {
       normalizes = true;
     } else if (kind == "Dense" && !normalizes) {

@@ -1,20 +1,14 @@
 #include "apps/model/model_cache.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <optional>
 #include <string_view>
 #include <vector>
 
-#include "apps/gguf/gguf_convert.h"
 #include "apps/host/closest_name.h"
+#include "apps/model/gguf_cache.h"
 #include "apps/read_file.h"
 #include "io/model_dir.h"
-#include "io/safetensors_writer.h"
 
 namespace skein {
 namespace {
@@ -27,53 +21,6 @@ std::string Variable(const char* name) {
 }
 
 bool IsFetched(const std::string& dir) { return FileExists(dir + "/config.json"); }
-
-// The properties of a GGUF file on which its description depends.
-Result<std::string> GgufFingerprint(const std::string& file) {
-  std::error_code error;
-  const uintmax_t bytes = fs::file_size(file, error);
-  const auto time = error ? fs::file_time_type() : fs::last_write_time(file, error);
-  if (error) return Status(StatusCode::kNotFound, "cannot read " + file + ": " + error.message());
-  return file + "\n" + std::to_string(bytes) + "\n" +
-         std::to_string(time.time_since_epoch().count()) + "\n" +
-         std::to_string(kGgufConverterVersion) + "\n";
-}
-
-// Returns a directory in the cache with the description of the file and a link to the file. If the
-// file has changed, the directory is made again, first under another name, so that processes that
-// start at the same time do not disturb each other.
-Result<std::string> DescribedGguf(const std::string& file) {
-  SKEIN_ASSIGN_OR_RETURN(const std::string cache, CacheDir());
-  std::error_code error;
-  const std::string path = fs::canonical(file, error).string();
-  SKEIN_ASSIGN_OR_RETURN(const std::string fingerprint, GgufFingerprint(path));
-  const std::string dir = fmt::format("{}/gguf/{}-{:016x}", cache, fs::path(path).stem().string(),
-                                      std::hash<std::string>()(path));
-  const std::string mark = dir + "/skein-gguf.txt";
-  const auto is_there = [&] {
-    const Result<std::string> found = ReadFile(mark);
-    return found.ok() && found.value() == fingerprint;
-  };
-  if (is_there()) return dir;
-  const std::string work = fmt::format("{}.{}", dir, getpid());
-  fs::remove_all(work, error);
-  if (!fs::create_directories(work, error)) {
-    return Status(StatusCode::kUnavailable, "cannot create " + work + ": " + error.message());
-  }
-  Status status = WriteGgufDescription(path, work);
-  if (status.ok()) status = WriteFile(work + "/skein-gguf.txt", fingerprint);
-  if (status.ok()) fs::create_symlink(path, work + "/model.gguf", error);
-  if (status.ok() && !error) {
-    fs::remove_all(dir, error);
-    fs::rename(work, dir, error);
-    if (error && is_there()) error.clear();  // another process was faster
-  }
-  std::error_code ignored;
-  fs::remove_all(work, ignored);
-  SKEIN_RETURN_IF_ERROR(status);
-  if (error) return Status(StatusCode::kUnavailable, "cannot make " + dir + ": " + error.message());
-  return dir;
-}
 
 // The GGUF file that `model` names, or the one in a directory without a config.json; empty if there
 // is none.
@@ -122,7 +69,10 @@ std::string NameOfModel(const std::string& model) {
 
 Result<std::string> FindModelDir(const std::string& model) {
   const std::string gguf = GgufFileOf(model);
-  if (!gguf.empty()) return DescribedGguf(gguf);
+  if (!gguf.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(const std::string cache, CacheDir());
+    return DescribeInCache(gguf, cache);
+  }
   std::error_code error;
   if (!fs::is_directory(model, error) && FindKnownModel(model)) {
     SKEIN_ASSIGN_OR_RETURN(const std::string cache, CacheDir());

@@ -1,20 +1,16 @@
 #include "apps/model/model_fetch.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <utility>
 
 #include "apps/gguf/gguf_convert.h"
 #include "apps/host/decision_profile.h"
+#include "apps/model/cache_files.h"
 #include "apps/model/file_hash.h"
 #include "apps/model/model_cache.h"
 #include "apps/model/run_program.h"
@@ -28,22 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kFingerprintFile[] = "skein-model.json";
-
-Status Unavailable(const std::string& what, const std::error_code& error) {
-  return Status(StatusCode::kUnavailable, "cannot " + what + ": " + error.message());
-}
-
-Status MakeDirectories(const std::string& dir) {
-  std::error_code error;
-  fs::create_directories(dir, error);
-  return error ? Unavailable("create " + dir, error) : Status::Ok();
-}
-
-Status Rename(const std::string& from, const std::string& to) {
-  std::error_code error;
-  fs::rename(from, to, error);
-  return error ? Unavailable("rename " + from + " to " + to, error) : Status::Ok();
-}
 
 void Tell(const KnownModel& model, const std::string& stage) {
   std::fprintf(stderr, "%s: %s\n", model.name.c_str(), stage.c_str());
@@ -69,54 +49,6 @@ bool Matches(const std::string& dir, const std::string& fingerprint) {
   const Result<std::string> there = ReadFile(dir + "/" + kFingerprintFile);
   return there.ok() && there.value() == fingerprint;
 }
-
-// Holds the lock of a file as long as the object lives.
-class FileLock {
- public:
-  FileLock() = default;
-  ~FileLock() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-
-  // Waits while another process holds the lock, and says so on stderr for the model `waiting`.
-  Status Lock(const std::string& path, const KnownModel& waiting) {
-    fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd_ < 0) return Failed("open", path);
-    if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return Status::Ok();
-    Tell(waiting, "waiting for another fetch to end");
-    while (flock(fd_, LOCK_EX) != 0) {
-      if (errno != EINTR) return Failed("lock", path);
-    }
-    return Status::Ok();
-  }
-
- private:
-  static Status Failed(const char* what, const std::string& path) {
-    return Unavailable(what + (" " + path), std::error_code(errno, std::generic_category()));
-  }
-
-  int fd_ = -1;
-};
-
-// A directory that the constructor and the destructor remove, with everything in it.
-class WorkDirectory {
- public:
-  explicit WorkDirectory(std::string path) : path_(std::move(path)) { Remove(); }
-  ~WorkDirectory() { Remove(); }
-  WorkDirectory(const WorkDirectory&) = delete;
-  WorkDirectory& operator=(const WorkDirectory&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  void Remove() const {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  std::string path_;
-};
 
 std::string Python() {
   const char* program = std::getenv("SKEIN_PYTHON");
@@ -219,12 +151,14 @@ Result<std::string> FetchModel(const KnownModel& model, const std::string& cache
   const std::string models = fs::path(dir).parent_path().string();
   SKEIN_RETURN_IF_ERROR(MakeDirectories(models));
   FileLock lock;
-  SKEIN_RETURN_IF_ERROR(lock.Lock(models + "/." + model.name + ".lock", model));
+  SKEIN_RETURN_IF_ERROR(lock.Lock(models + "/." + model.name + ".lock",
+                                  [&model] { Tell(model, "waiting for another fetch to end"); }));
   if (Matches(dir, fingerprint)) return dir;  // another process has fetched the model meanwhile
 
   // Under the lock, no other process uses this name. Files that an interrupted fetch left are
-  // removed first.
-  const WorkDirectory work(cache_dir + "/fetch-" + model.name);
+  // removed first. The directory of models may be a link, so the work is done in it: a rename stays
+  // on its disk.
+  const WorkDirectory work(models + "/.fetch-" + model.name);
   const std::string files = work.path() + "/files", out = work.path() + "/model";
   SKEIN_RETURN_IF_ERROR(Download(model, work.path()));
   SKEIN_RETURN_IF_ERROR(CheckHashes(model, files));

@@ -18,6 +18,8 @@ std::string TextOf(const simdjson::dom::element& object, const char* key) {
 
 }  // namespace
 
+std::string_view ModuleKind(std::string_view type) { return type.substr(type.rfind('.') + 1); }
+
 std::vector<ModuleEntry> LoadModuleList(const std::string& model_dir) {
   const std::string path = model_dir + "/modules.json";
   Result<std::string> text = ReadFile(path, JsonFile::kMaxBytes);
@@ -30,8 +32,8 @@ std::vector<ModuleEntry> LoadModuleList(const std::string& model_dir) {
     return {};
   std::vector<ModuleEntry> entries;
   for (const simdjson::dom::element module : modules) {
-    const std::string type = TextOf(module, "type");
-    entries.push_back({type.substr(type.rfind('.') + 1), model_dir + "/" + TextOf(module, "path")});
+    entries.push_back({std::string(ModuleKind(TextOf(module, "type"))),
+                       model_dir + "/" + TextOf(module, "path")});
   }
   return entries;
 }

@@ -1,6 +1,5 @@
 #include "model/config/encoders/sparse_config.h"
 
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,9 +11,6 @@ namespace skein {
 namespace {
 
 constexpr char kPoolingKind[] = "SpladePooling", kTableKind[] = "SparseStaticEmbedding";
-
-// The last part of a module's type, which is the name of its class in all versions of the library.
-std::string_view KindOf(std::string_view type) { return type.substr(type.rfind('.') + 1); }
 
 Result<SparseFields> ReadPooling(const std::string& path) {
   SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(path));
@@ -50,7 +46,7 @@ Result<std::optional<SparseFields>> ReadRouter(const std::string& dir) {
                             const char* kind) -> Result<std::string> {
     for (const std::string& name : names) {
       SKEIN_ASSIGN_OR_RETURN(const auto type, types->String(name));
-      if (type && KindOf(*type) == kind) return name;
+      if (type && ModuleKind(*type) == kind) return name;
     }
     return std::string();
   };
