@@ -5,6 +5,8 @@
 // describes them). The integer sums of a block are exact, so their order does not matter. The f32
 // sum of a column adds the column's blocks in order.
 
+#include <type_traits>
+
 #include "kernels/block_panel.h"
 #include "kernels/cpu/gemm_body.h"
 
@@ -21,7 +23,6 @@ inline constexpr int32_t kBlocksPerChunk = 8;
 // value; 8 means signed values.
 template <class B>
 struct FourBits {
-  static constexpr bool kInMemory = false;
   static constexpr int kBits = 4, kBytes = 256;
   static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
 #pragma GCC unroll 4
@@ -35,7 +36,6 @@ struct FourBits {
 
 template <class B>
 struct Codebook {
-  static constexpr bool kInMemory = false;
   static constexpr int kBits = 8, kBytes = 256;
   static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
     FourBits<B>::Load(p, w);
@@ -46,7 +46,6 @@ struct Codebook {
 
 template <class B>
 struct FiveBits {
-  static constexpr bool kInMemory = false;
   static constexpr int kBits = 5, kBytes = 320;
   static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
     FourBits<B>::Load(p, w);
@@ -64,7 +63,6 @@ struct FiveBits {
 
 template <class B>
 struct SixBits {
-  static constexpr bool kInMemory = false;
   static constexpr int kBits = 6, kBytes = 384;
   static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
     FourBits<B>::Load(p, w);
@@ -81,7 +79,6 @@ struct SixBits {
 
 template <class B>
 struct EightBits {
-  static constexpr bool kInMemory = false;
   static constexpr int kBits = 8, kBytes = 512;
   static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
 #pragma GCC unroll 8
@@ -92,7 +89,6 @@ struct EightBits {
 // Quads that were unpacked to memory by one of the structs above.
 template <class B, int kBitsOfSource>
 struct Unpacked {
-  static constexpr bool kInMemory = true;
   static constexpr int kBits = kBitsOfSource, kBytes = kQuadsOfBlock * kQuadBytes;
   static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
 #pragma GCC unroll 8
@@ -196,6 +192,7 @@ template <class V, class B, class Source, bool kHalves, bool kMinimum, int R>
 inline void BlockTile(const BlockRows& rows, const std::byte* values, const ChunkScales& scales,
                       int32_t count, int32_t zero, const BlockAhead& ahead, float* c) {
   constexpr int kParts = kHalves ? 2 : 1, kQuads = kQuadsOfBlock / kParts;
+  constexpr bool kInMemory = std::is_same_v<Source, Unpacked<B, Source::kBits>>;
   V acc[R];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) acc[r] = V::Load(c + 16 * r);
@@ -211,7 +208,7 @@ inline void BlockTile(const BlockRows& rows, const std::byte* values, const Chun
     PanelBlock<V> block = {{V::Load(scales.scales[b][0])}, {}};
     if constexpr (kHalves) block.scales[1] = V::Load(scales.scales[b][1]);
     if constexpr (kMinimum) block.minimum = V::Load(scales.minimums[b]);
-    if constexpr (Source::kInMemory && B::kSharesQuads) {
+    if constexpr (kInMemory && B::kSharesQuads) {
       V sums[kParts][R];
 #pragma GCC unroll 2
       for (int part = 0; part < kParts; ++part) {

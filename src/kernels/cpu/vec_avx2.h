@@ -364,7 +364,7 @@ struct Blocks {
   static __m256i Row(const int8_t* q) {
     int32_t quad;
     __builtin_memcpy(&quad, q, sizeof(quad));
-    return _mm256_set1_epi32(quad);
+    return Sums::Broadcast(quad);
   }
   // Assembly for the reason that Fma has.
   static __m256i AddPairs(__m256i sums, __m256i w, __m256i row) {
