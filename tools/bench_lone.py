@@ -21,11 +21,10 @@ import socket
 import statistics
 import string
 import subprocess
-import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-SKEIN = ROOT / "build/release/bin/skein"
+from serving import SKEIN, limits
+
 PORT = int(os.environ.get("SKEIN_BENCH_PORT", "8019"))
 
 
@@ -90,12 +89,6 @@ def server(model):
         process.wait()
 
 
-def limits():
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        subprocess.run([SKEIN, "bench", "limits", "--runs", "3", "--json", file.name], check=True, stdout=subprocess.DEVNULL)
-        return json.loads(pathlib.Path(file.name).read_text())["limits"]
-
-
 class Floor:
     """Of a model's passes over one prompt."""
 
@@ -144,7 +137,7 @@ def measure(args):
     with server(args.model) as connection:
         reads = bodies(args.tokens, random.Random(1))
         extra = {name: fit(connection, make, args.tokens) for name, make in reads.items()}
-        before = limits()
+        before = limits(3)
         for _ in range(args.samples):
             times = {name: [] for name in reads}
             for _ in range(args.requests):
@@ -152,7 +145,7 @@ def measure(args):
                     stepped = connection.step_seconds()
                     _, seconds = connection.read(*make(extra[name]))
                     times[name].append((seconds, seconds - (connection.step_seconds() - stepped)))
-            after = limits()
+            after = limits(3)
             limit = {key: (before[key] + after[key]) / 2 for key in ("compute_tflops", "read_gbps")}
             for name, pairs in times.items():
                 least, both = floor.seconds(args.tokens, name == "token", limit)

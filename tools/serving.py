@@ -1,5 +1,6 @@
-"""What the experiments have in common: the program, models with random weights, the processor's name, a server of one's own
+"""What the experiments have in common: the program, models with random weights, the processor's name and peaks, a server of one's own
 with what it counts, and how much of the processor's time is taken away meanwhile."""
+import json
 import os
 import pathlib
 import subprocess
@@ -29,6 +30,13 @@ def processor():
 def best_isa():
     """The best instruction set here, as SKEIN_FORCE_ISA names it."""
     return subprocess.run([ROOT / "scripts/isas"], capture_output=True, text=True, check=True).stdout.split()[0]
+
+
+def limits(runs):
+    """What `skein bench limits` measures: the machine's peak rates, by name."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        subprocess.run([SKEIN, "bench", "limits", "--runs", str(runs), "--json", file.name], check=True, stdout=subprocess.DEVNULL)
+        return json.loads(pathlib.Path(file.name).read_text())["limits"]
 
 
 class Server:
