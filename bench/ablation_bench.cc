@@ -29,7 +29,7 @@
 #include "base/aligned_buffer.h"
 #include "base/check.h"
 #include "base/random.h"
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "kernels/kernels.h"
 #include "model/forward/product_cut.h"
 

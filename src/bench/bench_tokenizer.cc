@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "bench/serving/load_report.h"
 #include "bench/tokenizer_texts.h"
 #include "server/json/json.h"

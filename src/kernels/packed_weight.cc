@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -162,8 +163,36 @@ PackedWeight::PackedWeight(int32_t n, int32_t k, std::vector<BlockFormat> format
 }
 
 size_t PackedWeight::bytes() const {
-  return buffer_.size() + scales_.size() * sizeof(float) + offsets_.size() * sizeof(int32_t) +
+  const size_t panel_bytes =
+      copies_.empty() ? buffer_.size() : copies_.size() * copies_.front().size();
+  return panel_bytes + scales_.size() * sizeof(float) + offsets_.size() * sizeof(int32_t) +
          places_.size() * sizeof(PanelPlace);
+}
+
+Status PackedWeight::Interleave(const std::vector<NumaNode>& nodes) {
+  if (buffer_.size() == 0) return Status::Ok();
+  // Fresh pages: the system does not move every page that is written already.
+  AlignedBuffer pages(buffer_.size());
+  SKEIN_RETURN_IF_ERROR(InterleavePages(pages.data(), pages.size(), nodes));
+  SKEIN_RETURN_IF_ERROR(OnEachNode(nodes, [&](int32_t index) {
+    const size_t begin = pages.size() * index / nodes.size();
+    const size_t end = pages.size() * (index + 1) / nodes.size();
+    std::memcpy(pages.data() + begin, buffer_.data() + begin, end - begin);
+  }));
+  buffer_ = std::move(pages);
+  return Status::Ok();
+}
+
+Status PackedWeight::CopyToNodes(const std::vector<NumaNode>& nodes) {
+  if (buffer_.size() == 0) return Status::Ok();
+  std::vector<AlignedBuffer> copies;
+  for (size_t i = 0; i < nodes.size(); ++i) copies.emplace_back(buffer_.size());
+  SKEIN_RETURN_IF_ERROR(OnEachNode(nodes, [&](int32_t index) {
+    std::memcpy(copies[index].data(), buffer_.data(), buffer_.size());
+  }));
+  copies_ = std::move(copies);
+  buffer_ = AlignedBuffer();
+  return Status::Ok();
 }
 
 void PackedWeight::PackBlocks(int32_t row_begin, int32_t num_rows, const std::byte* src,

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "base/aligned_buffer.h"
 #include "base/dtype.h"
+#include "base/result.h"
+#include "base/threads/numa.h"
 #include "kernels/block_panel.h"
 
 namespace skein {
@@ -57,13 +60,19 @@ class PackedWeight {
   // Threads may pack rows of different panels at the same time.
   void PackBlocks(int32_t row_begin, int32_t num_rows, const std::byte* src, BlockFormat format);
 
+  // Lets the panels lie on the nodes in turn. Fails as InterleavePages and OnEachNode do.
+  Status Interleave(const std::vector<NumaNode>& nodes);
+  // Copies the panels to the memory of each node. From now on, a thread reads the copy of its node
+  // (ThisNode); nothing may be packed any more. Fails as OnEachNode does.
+  Status CopyToNodes(const std::vector<NumaNode>& nodes);
+
   // The inverse of PackRows for one row: out [k]. An element of an int8 row becomes q * scale. An
   // element of a block becomes scale * value, plus the minimum if its format has one. Each
   // operation is rounded.
   void UnpackRow(int32_t row, float* out) const;
 
   // A panel of a matrix without blocks, 64-byte aligned.
-  const std::byte* panel(int32_t index) const { return buffer_.data() + index * panel_bytes_; }
+  const std::byte* panel(int32_t index) const { return panels() + index * panel_bytes_; }
 
   // A panel of a matrix of blocks.
   struct BlockPanel {
@@ -73,7 +82,7 @@ class PackedWeight {
   };
   BlockPanel block_panel(int32_t index) const {
     const PanelPlace& place = places_[index];
-    return {place.format, buffer_.data() + place.values, buffer_.data() + place.scales};
+    return {place.format, panels() + place.values, panels() + place.scales};
   }
 
   // For int8, [n] padded to a multiple of 16 with zeros: the scales of the rows, and -128 times the
@@ -88,6 +97,10 @@ class PackedWeight {
     size_t values, scales;  // offsets in the buffer
   };
 
+  const std::byte* panels() const {
+    if (copies_.empty()) return buffer_.data();
+    return copies_[std::min<size_t>(ThisNode(), copies_.size() - 1)].data();
+  }
   void PackInt8(int32_t row, const float* values, int8_t* quantized);
   void UnpackBlockRow(int32_t row, float* out) const;
 
@@ -96,7 +109,8 @@ class PackedWeight {
   int32_t k_padded_ = 0;
   DType dtype_ = DType::kF32;
   size_t panel_bytes_ = 0;
-  AlignedBuffer buffer_;
+  AlignedBuffer buffer_;               // the panels, unless there are copies
+  std::vector<AlignedBuffer> copies_;  // one for each node
   std::vector<float> scales_;
   std::vector<int32_t> offsets_;
   std::vector<PanelPlace> places_;  // of the panels of a matrix of blocks

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "model/config/encoders/sparse_config.h"
 #include "model/forward/pass.h"
 #include "model/weights/model_weight_files.h"
@@ -291,6 +291,39 @@ int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Poo
       0, ResidentBytes() - before - TemporaryBytes(config, weights.dtype, limits, tokens));
 }
 
+Status BindThreads(const CpuRuntimeOptions& options, const std::vector<NumaNode>& nodes,
+                   ThreadTeam* team) {
+  if (options.pin_threads) return team->Pin(nodes);
+  const bool replicate = options.numa == NumaRule::kReplicate && nodes.size() > 1;
+  return replicate ? team->BindToNodes(nodes) : Status::Ok();
+}
+
+// Copies the matrices to each node.
+Status Replicate(const CpuRuntimeOptions& options, const std::vector<NumaNode>& nodes,
+                 ModelWeights* weights) {
+  const auto bytes = static_cast<int64_t>(weights->bytes() * (nodes.size() - 1));
+  const int64_t free_bytes = FreeMemoryBytes(options.memory_limit_bytes);
+  if (free_bytes > 0 && bytes > free_bytes) {
+    return Invalid("numa", "is replicate, for which the weights need " + std::to_string(bytes) +
+                               " bytes more; " + std::to_string(free_bytes) + " bytes are free");
+  }
+  return weights->CopyToNodes(nodes);
+}
+
+// Places the weights by options.numa. Returns the rule that holds, which is not kAuto.
+Result<NumaRule> PlaceWeights(const CpuRuntimeOptions& options, const std::vector<NumaNode>& nodes,
+                              ModelWeights* weights) {
+  if (nodes.size() == 1 || options.numa == NumaRule::kOff) return NumaRule::kOff;
+  if (options.numa == NumaRule::kReplicate) {
+    SKEIN_RETURN_IF_ERROR(Replicate(options, nodes, weights));
+    return NumaRule::kReplicate;
+  }
+  const Status interleaved = weights->Interleave(nodes);
+  if (interleaved.ok()) return NumaRule::kInterleave;
+  if (options.numa == NumaRule::kAuto) return NumaRule::kOff;
+  return interleaved;
+}
+
 class CpuRuntimeImpl final : public CpuRuntime {
  public:
   CpuRuntimeImpl(std::unique_ptr<ThreadTeam> team, std::unique_ptr<Kernels> kernels,
@@ -315,6 +348,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
             limits, &kv_, StatesOf(options.num_steps, options.max_num_seqs).num_decodes),
         max_model_len_(plan.max_model_len),
         long_prompt_tokens_(options.long_prompt_tokens),
+        numa_(options.numa),
         planned_bytes_(plan.step_bytes) {
     executor_.set_granularity(options.granularity);
   }
@@ -327,6 +361,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
   DType matrix_dtype() const override { return weights_.matrix_dtype; }
   Isa isa() const override { return kernels_->isa(); }
   int32_t num_threads() const override { return team_->num_threads(); }
+  NumaRule numa() const override { return numa_; }
   int32_t num_kv_blocks() const override { return kv_.layout().num_blocks; }
   int32_t num_states() const override { return state_layout_.num_slots; }
   int32_t max_model_len() const override { return max_model_len_; }
@@ -359,6 +394,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
   CpuExecutor executor_;
   int32_t max_model_len_;
   int32_t long_prompt_tokens_;
+  NumaRule numa_;
   int64_t planned_bytes_;
 };
 
@@ -402,10 +438,12 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   if (options.kv_cache_bytes > 0 || options.num_kv_blocks > 0) {
     SKEIN_RETURN_IF_ERROR(PlanKv(options, config, block_bytes).status());  // before the slow part
   }
+  const std::vector<NumaNode> nodes = NumaNodes(options.numa_folder);
   auto team = std::make_unique<ThreadTeam>(ThreadsOrAll(options.threads));
-  if (options.pin_threads) SKEIN_RETURN_IF_ERROR(team->Pin());
+  SKEIN_RETURN_IF_ERROR(BindThreads(options, nodes, team.get()));
   SKEIN_ASSIGN_OR_RETURN(ModelWeights weights,
                          LoadWeights(files, config, types, *team, options.progress));
+  SKEIN_ASSIGN_OR_RETURN(const NumaRule numa, PlaceWeights(options, nodes, &weights));
   for (const DenseModule& module : options.dense) {
     SKEIN_CHECK(module.in_features == weights.embedding_size());
     SKEIN_ASSIGN_OR_RETURN(DenseWeights dense, LoadDenseWeights(module, dtype));
@@ -426,6 +464,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
     SKEIN_ASSIGN_OR_RETURN(plan, PlanKv(options, config, block_bytes));
   }
   CpuRuntimeOptions fitted = options;
+  fitted.numa = numa;
   const StepFit fit = FitStep(weights, WidestRank(adapters), plan.max_model_len, &fitted);
   const bool by_length = options.retention != Retention::kAll;
   SKEIN_RETURN_IF_ERROR(CheckMemory(options, by_length ? "max_model_len" : "max_num_batched_tokens",

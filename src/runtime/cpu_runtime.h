@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/thread_team.h"
+#include "base/threads/numa.h"
+#include "base/threads/thread_team.h"
 #include "engine/executor.h"
 #include "engine/kv_port.h"
 #include "kernels/kernels.h"
@@ -33,6 +34,8 @@ struct CpuRuntimeOptions {
   Quantization quantization = Quantization::kAuto;
   int32_t threads = 0;        // at most 1024; 0: all processors that the process may use
   bool pin_threads = false;   // each thread to its own processor
+  NumaRule numa = NumaRule::kAuto;
+  std::string numa_folder = kNumaFolder;  // describes the machine's memory nodes (NumaNodes)
   std::optional<Isa> isa;     // nullopt: as SelectIsa() chooses
   int32_t max_model_len = 0;  // 0: the longest that the model and the KV memory allow
   int32_t max_num_batched_tokens = 512;
@@ -85,6 +88,8 @@ class CpuRuntime : public Runtime {
   virtual DType matrix_dtype() const = 0;  // the type of the layers' and the output's matrices
   virtual Isa isa() const = 0;
   virtual int32_t num_threads() const = 0;
+  // The rule that holds, never kAuto; kOff on a machine with one memory node.
+  virtual NumaRule numa() const = 0;
 };
 
 }  // namespace skein

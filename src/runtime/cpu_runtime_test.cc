@@ -401,6 +401,47 @@ TEST(CpuRuntimeTest, PinnedThreadsGiveTheSameAnswers) {
   EXPECT_EQ(refused.status().param(), "pin_threads");
 }
 
+// Two nodes that share this machine's processors, as a machine with two sockets describes itself.
+TEST(CpuRuntimeTest, CopiesOfTheWeightsOnTwoNodesGiveTheSameAnswers) {
+  const std::string folder = ::testing::TempDir() + "skein-two-nodes";
+  for (const char* node : {"/node0", "/node1"}) {
+    std::filesystem::create_directories(folder + node);
+    std::ofstream(folder + node + "/cpulist") << "0-1023\n";
+  }
+  CpuRuntimeOptions options = {
+      .model_dir = kModelDir, .threads = 3, .max_model_len = 128, .max_num_seqs = 4};
+  EngineUnderTest one(options, {});
+  const std::vector<Request> requests = RandomRequests(1, 8, one.engine().Limits().vocab_size);
+  const std::vector<Reply> expected = one.Ask(requests);
+  const int64_t one_copy = CpuRuntime::Load(options).value()->Memory().weight_bytes;
+  options.numa_folder = folder;
+  options.numa = NumaRule::kReplicate;
+  for (const bool pinned : {false, true}) {
+    options.pin_threads = pinned;
+    options.threads = pinned ? 2 : 3;
+    EngineUnderTest copies(options, {});
+    EXPECT_EQ(copies.Ask(requests), expected);
+  }
+  const std::unique_ptr<CpuRuntime> runtime = CpuRuntime::Load(options).value();
+  EXPECT_EQ(runtime->numa(), NumaRule::kReplicate);
+  EXPECT_GT(runtime->Memory().weight_bytes, one_copy * 3 / 2);
+  EXPECT_LE(runtime->Memory().weight_bytes, one_copy * 2);
+  options.numa = NumaRule::kInterleave;  // this machine has node 0 at least
+  {
+    EngineUnderTest interleaved(options, {});
+    EXPECT_EQ(interleaved.Ask(requests), expected);
+  }
+  options.numa = NumaRule::kReplicate;
+  options.memory_limit_bytes = 1;
+  const Status refused = CpuRuntime::Load(options).status();
+  EXPECT_EQ(refused.param(), "numa");
+  EXPECT_NE(refused.message().find("replicate"), std::string::npos) << refused.message();
+  options.memory_limit_bytes = 0;
+  options.numa_folder = kNumaFolder + std::string("/none");  // one node: nothing to copy
+  EXPECT_EQ(CpuRuntime::Load(options).value()->numa(), NumaRule::kOff);
+  std::filesystem::remove_all(folder);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, AnyLoadTest,
                          ::testing::Values("qwen3-bf16", "qwen3-moe", "llama-default",
                                            "stories260K"),

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "text/tokenizer.h"
 
 namespace skein {

@@ -17,7 +17,7 @@
 #include "apps/model/adapter_fit.h"
 #include "base/block_quantizer.h"
 #include "base/ceil_div.h"
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "io/gguf_names.h"
 #include "io/gguf_writer.h"
 #include "io/lora_adapter.h"

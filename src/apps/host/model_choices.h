@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/threads/numa.h"
 #include "model/weights/weight_choices.h"
 #include "skein/choice_names.h"
 
@@ -20,6 +21,14 @@ inline constexpr auto kChoiceNames<Quantization> = std::to_array<ChoiceName<Quan
     {"none", Quantization::kNone},
     {"int8", Quantization::kInt8},
     {"int4", Quantization::kInt4},
+});
+
+template <>
+inline constexpr auto kChoiceNames<NumaRule> = std::to_array<ChoiceName<NumaRule>>({
+    {"auto", NumaRule::kAuto},
+    {"off", NumaRule::kOff},
+    {"interleave", NumaRule::kInterleave},
+    {"replicate", NumaRule::kReplicate},
 });
 
 }  // namespace skein

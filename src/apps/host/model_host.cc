@@ -16,6 +16,7 @@
 #include "apps/host/decision_profile.h"
 #include "apps/host/generation_config.h"
 #include "apps/host/late_interaction_traits.h"
+#include "apps/host/model_choices.h"
 #include "apps/host/model_traits.h"
 #include "apps/model/model_cache.h"
 #include "apps/read_file.h"
@@ -254,6 +255,9 @@ Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device,
                                              const CpuRuntimeOptions& options) {
   if (device == DeviceChoice::kCpu) {
     SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<CpuRuntime> runtime, CpuRuntime::Load(options));
+    if (runtime->numa() != NumaRule::kOff) {
+      spdlog::info("the machine has several memory nodes; --numa {}", NameOf(runtime->numa()));
+    }
     return std::unique_ptr<Runtime>(std::move(runtime));
   }
   SKEIN_RETURN_IF_ERROR(CheckCudaHas(options));
@@ -495,6 +499,7 @@ Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options) {
   runtime.quantization = options.quantization;
   runtime.threads = options.threads;
   runtime.pin_threads = options.pin_threads;
+  runtime.numa = options.numa;
   runtime.kv_storage = scheduler.kv_storage;
   runtime.share_attention = !options.plain_attention;
   runtime.max_model_len = options.max_model_len;

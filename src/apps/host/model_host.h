@@ -13,6 +13,7 @@
 #include "apps/host/scheduling_options.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/threads/numa.h"
 #include "model/config/config.h"
 #include "model/pooling.h"
 #include "runtime/cpu_runtime.h"
@@ -52,6 +53,7 @@ struct ModelHostOptions {
   bool trace = false;                     // write a line per scheduling round to stderr
   int32_t threads = 0;
   bool pin_threads = false;
+  NumaRule numa = NumaRule::kAuto;
   int32_t max_model_len = 0;
   int32_t max_num_seqs = 16;
   std::optional<int32_t> max_num_batched_tokens;  // unset: UsualBatchedTokens of 512

@@ -12,7 +12,7 @@
 #include "apps/model/model_info.h"
 #include "apps/model/model_init.h"
 #include "apps/model/model_mil_command.h"
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "io/safetensors_writer.h"
 #include "model/config/shapes.h"
 

@@ -15,7 +15,7 @@
 #include "apps/model/model_cache.h"
 #include "apps/model/model_fetch.h"
 #include "apps/model/write_progress.h"
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 
 namespace skein {
 namespace {

@@ -9,7 +9,7 @@
 #include "apps/model/output_dir.h"
 #include "apps/model/write_progress.h"
 #include "base/json_numbers.h"
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "io/byte_tokenizer.h"
 #include "io/json_file.h"
 #include "io/safetensors_writer.h"

@@ -14,7 +14,7 @@
 #include "apps/model/mil_run.h"
 #include "apps/model/model_cache.h"
 #include "base/byte_size.h"
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "bench/bench_command.h"
 #include "runtime/memory_plan.h"
 #include "server/json/json.h"

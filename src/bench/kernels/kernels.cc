@@ -10,7 +10,7 @@
 
 #include "base/aligned_buffer.h"
 #include "base/random.h"
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "bench/kernels/draws.h"
 #include "bench/kernels/limits.h"
 #include "bench/kernels/onednn.h"

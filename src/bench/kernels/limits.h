@@ -6,7 +6,7 @@
 
 #include "base/aligned_buffer.h"
 #include "base/result.h"
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "kernels/kernels.h"
 
 namespace skein {

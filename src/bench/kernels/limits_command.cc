@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "bench/bench_command.h"
 #include "bench/kernels/limits.h"
 

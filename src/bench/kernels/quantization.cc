@@ -8,7 +8,7 @@
 
 #include "base/aligned_buffer.h"
 #include "base/check.h"
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "model/forward/pass.h"
 
 namespace skein {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "cuda/executor/cuda_executor.h"
 #include "cuda/executor/device_kv.h"
 #include "kernels/kernels.h"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "kernels/kernels.h"
 #include "kernels/kv_layout.h"
 #include "model/forward/rope_angles.h"

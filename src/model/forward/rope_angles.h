@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "model/config/config.h"
 
 namespace skein {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "kernels/kernels.h"
 #include "kernels/kv_layout.h"
 #include "model/config/rope.h"

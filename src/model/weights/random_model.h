@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "io/model_files.h"
 #include "model/config/config.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/aligned_buffer.h"
 #include "base/result.h"
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 #include "io/model_files.h"
 #include "kernels/packed_weight.h"
 #include "model/config/config.h"

@@ -86,6 +86,25 @@ class WeightsLoader {
   ModelWeights weights_;
 };
 
+// Calls visit for each matrix of the layers, and for the output matrix, until a call fails.
+// Weights: ModelWeights, const or not.
+template <typename Weights, typename Visit>
+Status ForEachMatrix(Weights& weights, const Visit& visit) {
+  SKEIN_RETURN_IF_ERROR(visit(weights.output));
+  for (auto& layer : weights.layers) {
+    for (auto* matrix :
+         {&layer.qkv, &layer.o, &layer.gate_up, &layer.down, &layer.router, &layer.attn_gate,
+          &layer.linear.in, &layer.distance_keys, &layer.distance_queries}) {
+      SKEIN_RETURN_IF_ERROR(visit(*matrix));
+    }
+    for (auto& expert : layer.experts) {
+      SKEIN_RETURN_IF_ERROR(visit(expert.gate_up));
+      SKEIN_RETURN_IF_ERROR(visit(expert.down));
+    }
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 int32_t ModelWeights::dense_width() const {
@@ -116,7 +135,7 @@ void ModelWeights::EmbeddingRow(int32_t token, float* out) const {
 
 size_t ModelWeights::bytes() const {
   const auto vector_bytes = [](const std::vector<float>& v) { return v.size() * sizeof(float); };
-  size_t bytes = output.bytes() + embedding.size() + head_dense.bytes() + head_out.bytes() +
+  size_t bytes = embedding.size() + head_dense.bytes() + head_out.bytes() +
                  decision.action_in.bytes() + compact_head.bytes() + joint_head.bytes();
   for (const std::vector<float>* v :
        {&final_norm, &final_norm_bias, &output_bias, &positions, &segments, &head_dense_bias,
@@ -129,12 +148,6 @@ size_t ModelWeights::bytes() const {
     bytes += dense.weight.bytes() + vector_bytes(dense.bias);
   }
   for (const LayerWeights& layer : layers) {
-    bytes += layer.qkv.bytes() + layer.o.bytes() + layer.gate_up.bytes() + layer.down.bytes();
-    bytes += layer.router.bytes() + layer.attn_gate.bytes() + layer.linear.in.bytes();
-    bytes += layer.distance_keys.bytes() + layer.distance_queries.bytes();
-    for (const ExpertWeights& expert : layer.experts) {
-      bytes += expert.gate_up.bytes() + expert.down.bytes();
-    }
     for (const std::vector<float>* v :
          {&layer.attn_norm, &layer.attn_norm_bias, &layer.mlp_norm_bias, &layer.qkv_bias,
           &layer.q_norm, &layer.k_norm, &layer.o_bias, &layer.mlp_norm, &layer.gate_up_bias,
@@ -143,7 +156,19 @@ size_t ModelWeights::bytes() const {
       bytes += vector_bytes(*v);
     }
   }
+  (void)ForEachMatrix(*this, [&](const PackedWeight& matrix) {
+    bytes += matrix.bytes();
+    return Status::Ok();
+  });
   return bytes;
+}
+
+Status ModelWeights::Interleave(const std::vector<NumaNode>& nodes) {
+  return ForEachMatrix(*this, [&](PackedWeight& matrix) { return matrix.Interleave(nodes); });
+}
+
+Status ModelWeights::CopyToNodes(const std::vector<NumaNode>& nodes) {
+  return ForEachMatrix(*this, [&](PackedWeight& matrix) { return matrix.CopyToNodes(nodes); });
 }
 
 DType ChooseComputeType(ComputeChoice choice, DType file_dtype) {

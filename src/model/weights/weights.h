@@ -7,7 +7,8 @@
 #include "base/aligned_buffer.h"
 #include "base/dtype.h"
 #include "base/result.h"
-#include "base/thread_team.h"
+#include "base/threads/numa.h"
+#include "base/threads/thread_team.h"
 #include "io/model_files.h"
 #include "kernels/packed_weight.h"
 #include "model/config/config.h"
@@ -150,6 +151,9 @@ struct ModelWeights {
   // Writes the embedding of a token to out [hidden].
   void EmbeddingRow(int32_t token, float* out) const;
   size_t bytes() const;
+  // PackedWeight's functions of these names, for all matrices of the layers, and for `output`.
+  Status Interleave(const std::vector<NumaNode>& nodes);
+  Status CopyToNodes(const std::vector<NumaNode>& nodes);
 };
 
 // Chooses the compute type of a model whose files have `file_dtype`.

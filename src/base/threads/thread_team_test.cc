@@ -1,4 +1,4 @@
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -201,7 +201,7 @@ TEST(ThreadTeamTest, PinnedThreadsHaveAProcessorEach) {
   // A temporary thread leads the team, so that the test's own thread is not bound to one processor.
   std::thread([&] {
     ThreadTeam team(num_threads);
-    ASSERT_TRUE(team.Pin().ok());
+    ASSERT_TRUE(team.Pin(NumaNodes()).ok());
     team.PinLeader();
     team.PinLeader();
     std::atomic<int> waiting = 0;
@@ -210,8 +210,7 @@ TEST(ThreadTeamTest, PinnedThreadsHaveAProcessorEach) {
       ++waiting;  // until all threads wait here, so that none takes a second ticket
       while (waiting < num_threads) std::this_thread::yield();
     });
-  })
-      .join();
+  }).join();
   for (int thread = 0; thread < num_threads; ++thread) {
     EXPECT_EQ(seen[thread], std::vector<int>{all[thread]});
   }
@@ -220,7 +219,7 @@ TEST(ThreadTeamTest, PinnedThreadsHaveAProcessorEach) {
 
 TEST(ThreadTeamTest, MoreThreadsThanProcessorsCannotBePinned) {
   ThreadTeam team(static_cast<int>(Processors().size()) + 1);
-  const Status status = team.Pin();
+  const Status status = team.Pin(NumaNodes());
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(status.param(), "pin_threads");
   team.PinLeader();  // has no effect

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/result.h"
+#include "base/threads/numa.h"
 
 namespace skein {
 
@@ -29,11 +31,15 @@ class ThreadTeam {
 
   int num_threads() const { return num_threads_; }
 
-  // Binds every thread of the team to its own processor, among those allowed to the calling thread.
-  // Workers are bound now; the leader is bound when it calls PinLeader. Fails with kInvalidArgument
-  // if there are fewer processors than threads, and with kUnsupported if the system refuses.
-  [[nodiscard]] Status Pin();
-  // If Pin was called, binds the calling thread, which becomes the leader. A second call costs
+  // Binds every thread of the team to its own processor, among those of the nodes, whose threads
+  // differ in number by their processors alone. Workers are bound now; the leader is bound when it
+  // calls PinLeader. Fails with kInvalidArgument if there are fewer processors than threads, and
+  // with kUnsupported if the system refuses.
+  [[nodiscard]] Status Pin(const std::vector<NumaNode>& nodes);
+  // Binds the threads to nodes in the same way, each to all processors of its node. From now on,
+  // ThisNode() is the index of a thread's node in `nodes` while it works on a ticket.
+  [[nodiscard]] Status BindToNodes(const std::vector<NumaNode>& nodes);
+  // If the team is bound, binds the calling thread, which becomes the leader. A second call costs
   // little.
   void PinLeader();
 

@@ -1,4 +1,4 @@
-#include "base/thread_team.h"
+#include "base/threads/thread_team.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -42,12 +42,37 @@ bool SpinUntil(const Predicate& done) {
   return done();
 }
 
+// The processors on which a thread may run, and the index of their node.
+struct Place {
+  cpu_set_t processors;
+  int32_t node;
+};
+
+// A place for each thread: a processor, or all processors of a node. Each thread goes to the node
+// that then has the fewest threads for each of its processors. REQUIRES: with `own_processor`,
+// there are enough processors.
+std::vector<Place> PlacesOn(const std::vector<NumaNode>& nodes, int num_threads,
+                            bool own_processor) {
+  std::vector<Place> places;
+  std::vector<int64_t> taken(nodes.size());
+  const auto is_emptier = [&](size_t a, size_t b) {
+    return (taken[a] + 1) * std::ssize(nodes[b].processors) <
+           (taken[b] + 1) * std::ssize(nodes[a].processors);
+  };
+  for (int thread = 0; thread < num_threads; ++thread) {
+    size_t best = 0;
+    for (size_t i = 1; i < nodes.size(); ++i) best = is_emptier(i, best) ? i : best;
+    const NumaNode& node = nodes[best];
+    const NumaNode one{node.id, {node.processors[taken[best] % std::ssize(node.processors)]}};
+    places.push_back({ProcessorsOf(own_processor ? one : node), static_cast<int32_t>(best)});
+    ++taken[best];
+  }
+  return places;
+}
+
 // Returns 0 or the system's error number.
-int BindTo(int processor, pthread_t thread) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(processor, &one);
-  return pthread_setaffinity_np(thread, sizeof(one), &one);
+int BindTo(const cpu_set_t& processors, pthread_t thread) {
+  return pthread_setaffinity_np(thread, sizeof(processors), &processors);
 }
 
 Status CannotPin(int error) {
@@ -88,13 +113,15 @@ struct ThreadTeam::State {
   std::mutex failure_mutex;
   std::exception_ptr failure;  // the first of the list's tickets; guarded by failure_mutex
 
-  int leader_processor = -1;  // set once the team is pinned
-  std::thread::id leader;     // the thread bound to that processor
+  // A place for each thread; empty unless the team is bound. Written only while the gate is shut.
+  std::vector<Place> places;
+  std::thread::id leader;  // the thread bound to the first place
 
   std::optional<Random> random_stops;
 
   // Takes tickets until none is left or issued. After a ticket that failed none is issued.
   void Work(int thread) {
+    ThisNode() = places.empty() ? 0 : places[thread].node;
     try {
       while (stop == nullptr || !stop->load(std::memory_order_relaxed)) {
         const int ticket = next.fetch_add(1, std::memory_order_relaxed);
@@ -149,6 +176,15 @@ struct ThreadTeam::State {
     for (std::thread& worker : workers) worker.join();
   }
 
+  Status Bind(std::vector<Place> new_places) {
+    for (size_t i = 0; i < workers.size(); ++i) {
+      const int error = BindTo(new_places[i + 1].processors, workers[i].native_handle());
+      if (error != 0) return CannotPin(error);
+    }
+    places = std::move(new_places);
+    return Status::Ok();
+  }
+
   void WakeSleepers() {
     if (num_sleepers.load(std::memory_order_seq_cst) == 0) return;
     { const std::lock_guard lock(mutex); }
@@ -191,33 +227,28 @@ int ThreadsOrAll(int threads) {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));  // > CPU_SETSIZE
 }
 
-Status ThreadTeam::Pin() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return CannotPin(errno);
-  std::vector<int> processors;
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &allowed)) processors.push_back(i);
-  }
-  if (static_cast<int>(processors.size()) < num_threads_) {
+Status ThreadTeam::Pin(const std::vector<NumaNode>& nodes) {
+  int num_processors = 0;
+  for (const NumaNode& node : nodes) num_processors += static_cast<int>(node.processors.size());
+  if (num_processors < num_threads_) {
     return {StatusCode::kInvalidArgument,
             "pin_threads: " + std::to_string(num_threads_) +
-                " threads cannot each have one of the " + std::to_string(processors.size()) +
+                " threads cannot each have one of the " + std::to_string(num_processors) +
                 " processors that this process may run on",
             "pin_threads"};
   }
-  for (int thread = 1; thread < num_threads_; ++thread) {
-    const int error = BindTo(processors[thread], state_->workers[thread - 1].native_handle());
-    if (error != 0) return CannotPin(error);
-  }
-  state_->leader_processor = processors[0];
-  return Status::Ok();
+  return state_->Bind(PlacesOn(nodes, num_threads_, /*own_processor=*/true));
+}
+
+Status ThreadTeam::BindToNodes(const std::vector<NumaNode>& nodes) {
+  return state_->Bind(PlacesOn(nodes, num_threads_, /*own_processor=*/false));
 }
 
 void ThreadTeam::PinLeader() {
-  if (state_->leader_processor < 0 || state_->leader == std::this_thread::get_id()) return;
-  // If the process has lost the processor since Pin, the call fails, and the leader keeps its
+  if (state_->places.empty() || state_->leader == std::this_thread::get_id()) return;
+  // If the process has lost the processor since then, the call fails, and the leader keeps its
   // allowed processors.
-  BindTo(state_->leader_processor, pthread_self());
+  BindTo(state_->places[0].processors, pthread_self());
   state_->leader = std::this_thread::get_id();
 }
 
