@@ -1,11 +1,12 @@
 """Writes the directory of a Laya model as the GGUF file that llama.cpp's converter makes of it."""
 import json
+import shutil
 
 import gguf
 import numpy
 
-from encoder_gguf import MODEL_PARTS, MODERN_PARTS, add_config, add_tokenizer
-from safetensors_file import read_safetensors, widened
+from encoder_gguf import MODEL_PARTS, MODERN_PARTS, add_config, add_tokenizer, mmbert_tokenizer
+from safetensors_file import read_safetensors, widened, write_safetensors
 
 ARCHITECTURE = "modern-bert"
 HEAD_PARTS = {"norm1": "attn_norm", "self_attn.in_proj": "attn_qkv", "self_attn.out_proj": "attn_output",
@@ -91,3 +92,20 @@ def write_laya(folder, path, kind="f32", change=lambda values: None, edit=lambda
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def with_mmbert_tokens(model, folder):
+    """A copy of the model with the tokens of an mmBERT; embeddings of more tokens are random."""
+    size, words = 1502, "encoder.embeddings.tok_embeddings.weight"
+    shutil.copytree(model, folder)
+    (folder / "tokenizer/tokenizer.json").write_text(json.dumps(mmbert_tokenizer()))
+    (folder / "tokenizer/tokenizer_config.json").write_text(
+        json.dumps({"cls_token": "<bos>", "sep_token": "<eos>", "mask_token": "<mask>"}))
+    config = json.loads((folder / "encoder/config.json").read_text())
+    (folder / "encoder/config.json").write_text(json.dumps(config | {"vocab_size": size}))
+    tensors = {name: widened(values) for name, values in read_safetensors(folder / "model.safetensors").items()}
+    known = tensors[words]
+    more = numpy.random.default_rng(1).standard_normal((size - len(known), known.shape[1])).astype(numpy.float32)
+    tensors[words] = numpy.concatenate([known, more * known.std()])
+    write_safetensors(folder / "model.safetensors", tensors)
+    return folder

@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from decision_bodies import answer_of, as_decisions, assert_same_alone_and_under_load, post
-from laya_gguf import in_file, template, write_laya
+from laya_gguf import in_file, template, with_mmbert_tokens, write_laya
 from safetensors_file import read_safetensors, widened, write_safetensors
 from skein_server import ROOT, SKEIN_BIN, SkeinServer
 
@@ -46,6 +46,18 @@ def test_answers_are_those_of_the_directory(tmp_path):
             assert found == expected
             assert actions == [None] * len(actions) and None not in of_directory
         assert len(DECISIONS) >= 5
+        for body in DECISIONS:
+            assert answer_of(server, "/v1/decisions", body)["answers"] == answer_of(directory, "/v1/decisions", body)["answers"]
+
+
+def test_mmbert_answers_as_its_directory(tmp_path):
+    folder = with_mmbert_tokens(MODEL, tmp_path / "mmbert")
+    file = write_laya(folder, tmp_path / "laya.gguf")
+    with SkeinServer(file, *EXACT) as server, SkeinServer(folder, *EXACT) as directory:
+        for body in SYSTEM_ONE:
+            found, _ = without_actions(answer_of(server, "/v1/systemone", body))
+            expected, _ = without_actions(answer_of(directory, "/v1/systemone", body))
+            assert found == expected
         for body in DECISIONS:
             assert answer_of(server, "/v1/decisions", body)["answers"] == answer_of(directory, "/v1/decisions", body)["answers"]
 
