@@ -1,6 +1,7 @@
 """Writes the directory of an encoder as the GGUF file that llama.cpp's converter makes of it."""
 import base64
 import json
+import pathlib
 
 import gguf
 import numpy
@@ -24,7 +25,19 @@ MODEL_PARTS = {"embeddings.word_embeddings": "token_embd", "embeddings.tok_embed
                "classifier.out_proj": "cls.output", "classifier": "cls.output", "pre_classifier": "cls"}
 ARCHITECTURES = {"nomic_bert": "nomic-bert", "modernbert": "modern-bert"}  # any other is a BERT
 DROPPED = ("pooler.", "cls.", "lm_head.", "decoder.", "vocab_", "embeddings.position_ids")
+TOKENIZERS = pathlib.Path(__file__).parent / "data/tokenizers"
 POOLING = {"mean": gguf.PoolingType.MEAN, "cls": gguf.PoolingType.CLS, "lasttoken": gguf.PoolingType.LAST}
+
+
+def mmbert_tokenizer():
+    """tests/data/tokenizers/mmbert-style with the cuts of mmBERT's files: a space begins a word, and newlines are tokens."""
+    tokenizer = json.loads((TOKENIZERS / "mmbert-style/tokenizer.json").read_text())
+    tokenizer["normalizer"] = None
+    tokenizer["pre_tokenizer"] = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}
+    newlines = next(token for token in tokenizer["added_tokens"] if token["content"] == "\n\n")
+    tokenizer["added_tokens"].append({**newlines, "content": "\n", "id": tokenizer["model"]["vocab"]["\n"]})
+    tokenizer["added_tokens"].sort(key=lambda token: token["id"])
+    return tokenizer
 
 
 def in_file(name, parts):
@@ -98,10 +111,11 @@ def add_tokenizer(writer, folder, size):
         add_unigrams(writer, tokenizer, size)
     else:
         roberta = tokenizer["post_processor"]["type"] == "RobertaProcessing"
-        add_merges(writer, tokenizer, size, "roberta-bpe" if roberta else "modern-bert")
+        metaspace = tokenizer["pre_tokenizer"]["type"] == "Metaspace"
+        add_merges(writer, tokenizer, size, "roberta-bpe" if roberta else "mmbert" if metaspace else "modern-bert")
     ids = {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
-    for names, add in ((("[CLS]", "<s>"), writer.add_bos_token_id), (("[SEP]", "</s>"), writer.add_sep_token_id),
-                       (("[SEP]", "</s>"), writer.add_eos_token_id), (("[UNK]", "<unk>"), writer.add_unk_token_id),
+    for names, add in ((("[CLS]", "<s>", "<bos>"), writer.add_bos_token_id), (("[SEP]", "</s>", "<eos>"), writer.add_sep_token_id),
+                       (("[SEP]", "</s>", "<eos>"), writer.add_eos_token_id), (("[UNK]", "<unk>"), writer.add_unk_token_id),
                        (("[PAD]", "<pad>"), writer.add_pad_token_id), (("[MASK]", "<mask>"), writer.add_mask_token_id)):
         found = [ids[name] for name in names if name in ids]
         if found:

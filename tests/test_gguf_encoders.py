@@ -9,7 +9,7 @@ import numpy
 import pytest
 from tokenizers import pre_tokenizers
 
-from encoder_gguf import NOMIC_PARTS, in_file, write_encoder_gguf
+from encoder_gguf import NOMIC_PARTS, in_file, mmbert_tokenizer, write_encoder_gguf
 from safetensors_file import read_safetensors, widened, write_safetensors
 from skein_server import ROOT, SKEIN_BIN, SkeinServer, fetched
 from test_gguf import LAYERS, SHAPES, TOKENS, WIDTH, finish, llama_writer
@@ -99,6 +99,23 @@ def test_tokenizers_give_the_ids_of_the_directory(name, tmp_path):
     write_safetensors(folder / "model.safetensors", tensors)
     file = write_encoder_gguf(folder, tmp_path / "m.gguf")
     assert tokenized(file, TEXTS) == tokenized(folder, TEXTS)
+
+
+def test_mmbert_has_the_tokens_and_the_bits_of_the_directory(tmp_path):
+    """Merges of characters: the ids of these texts are llama.cpp's, too."""
+    folder = tmp_path / "mmbert"
+    shutil.copytree(DATA / "modernbert/embedding", folder)
+    (folder / "tokenizer.json").write_text(json.dumps(mmbert_tokenizer()))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"bos_token": "<bos>", "eos_token": "<eos>"}))
+    file = write_encoder_gguf(folder, tmp_path / "m.gguf", pooling="mean")
+    texts = [*TEXTS, "a\nb", "a \n\n\n\n b", " ", "two  spaces", "the\u2581cat", "x<eos>y", "a  <mask>b", "\U0001f6a2 \x01"]
+    assert tokenized(file, texts) == tokenized(folder, texts)
+    assert embeddings(file, texts) == embeddings(folder, texts)
+    early = gguf.GGUFWriter.add_tokenizer_pre
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gguf.GGUFWriter, "add_tokenizer_pre", lambda writer, pre: early(writer, "modern-bert"))
+        write_encoder_gguf(folder, tmp_path / "early.gguf")
+    assert "are read with the cuts 'mmbert' alone" in refusal(tmp_path / "early.gguf")
 
 
 def classes(model, texts):

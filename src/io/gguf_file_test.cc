@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/gguf_names.h"
 #include "io/gguf_writer.h"
 #include "testing/gguf_builder.h"
 
@@ -299,6 +300,41 @@ TEST(GgufWriter, AnUnfinishedFileGoes) {
   EXPECT_FALSE(std::filesystem::exists(path));
   EXPECT_THAT(GgufWriter::Create("/nowhere/x", {}, {}).status().message(),
               HasSubstr("/nowhere/x.part"));
+}
+
+TEST(GgufNames, LayaHasItsHeadBehindTheEncodersLayers) {
+  constexpr int64_t kLayers = 22;
+  const std::pair<const char*, const char*> kNames[] = {
+      {"encoder.embeddings.tok_embeddings.weight", "token_embd.weight"},
+      {"encoder.embeddings.norm.weight", "token_embd_norm.weight"},
+      {"encoder.layers.0.attn.Wqkv.weight", "blk.0.attn_qkv.weight"},
+      {"encoder.layers.21.mlp.Wi.weight", "blk.21.ffn_up.weight"},
+      {"encoder.final_norm.weight", "output_norm.weight"},
+      {"type_emb.weight", "token_types.weight"},
+      {"head.layers.0.self_attn.in_proj_weight", "blk.22.attn_qkv.weight"},
+      {"head.layers.0.self_attn.in_proj_bias", "blk.22.attn_qkv.bias"},
+      {"head.layers.0.self_attn.out_proj.bias", "blk.22.attn_output.bias"},
+      {"head.layers.1.norm1.weight", "blk.23.attn_norm.weight"},
+      {"head.layers.1.norm2.bias", "blk.23.ffn_norm.bias"},
+      {"head.layers.1.linear1.weight", "blk.23.ffn_up.weight"},
+      {"head.layers.1.linear2.bias", "blk.23.ffn_down.bias"},
+      {"scorer.0.bias", "cls.norm.bias"},
+      {"scorer.1.weight", "cls.weight"},
+      {"scorer.3.bias", "cls.output.bias"},
+  };
+  for (const auto& [weight, tensor] : kNames) {
+    EXPECT_EQ(LayaTensorName(weight, kLayers), tensor);
+    EXPECT_EQ(WeightOfLayaTensor(tensor, kLayers), weight);
+  }
+}
+
+TEST(GgufNames, LayaHasNoOtherTensors) {
+  for (const char* const tensor : {"blk.22.ffn_gate.weight", "blk.22.attn_qkv.scale", "blk.22",
+                                   "output.weight", "blk.22.attn_q.weight", ""}) {
+    EXPECT_EQ(WeightOfLayaTensor(tensor, 22), "") << tensor;
+  }
+  EXPECT_EQ(LayaTensorName("act_head.0.weight", 22), "");
+  EXPECT_EQ(LayaTensorName("head.layers.0.other.weight", 22), "");
 }
 
 }  // namespace

@@ -90,6 +90,23 @@ constexpr PartName kModernNames[] = {
     {"attn_norm", "attn_norm"}, {"attn.Wqkv", "attn_qkv"}, {"attn.Wo", "attn_output"},
     {"mlp_norm", "ffn_norm"},   {"mlp.Wi", "ffn_up"},      {"mlp.Wo", "ffn_down"},
 };
+// A decision model of the type laya: the encoder, and behind it the layers of the head.
+constexpr PartName kLayaModelNames[] = {
+    {"encoder.embeddings.tok_embeddings", "token_embd"},
+    {"encoder.embeddings.norm", "token_embd_norm"},
+    {"encoder.final_norm", "output_norm"},
+    {"type_emb", "token_types"},
+    {"scorer.0", "cls.norm"},
+    {"scorer.1", "cls"},
+    {"scorer.3", "cls.output"},
+};
+constexpr PartName kLayaHeadNames[] = {
+    {"norm1", "attn_norm"},  {"self_attn.out_proj", "attn_output"},
+    {"norm2", "ffn_norm"},   {"linear1", "ffn_up"},
+    {"linear2", "ffn_down"},
+};
+constexpr PartName kLayaHeadWholeNames[] = {{"self_attn.in_proj_weight", "attn_qkv.weight"},
+                                            {"self_attn.in_proj_bias", "attn_qkv.bias"}};
 constexpr std::string_view kTensorPrefix = "blk.";
 
 // The names that the tensors of an architecture have.
@@ -120,11 +137,15 @@ ArchitectureNames NamesOf(std::string_view architecture) {
   return {};
 }
 
+constexpr ArchitectureNames kLayaNames = {
+    "encoder.layers.", kLayaModelNames, kModernNames, {}, {}, {}};
+constexpr ArchitectureNames kLayaHead = {"head.layers.",      {}, kLayaHeadNames, {},
+                                         kLayaHeadWholeNames, {}};
+
 // Gives a tensor the name that it has on the other side: of the model, or one like
 // <prefix><layer>.<part>, with ".weight" or ".bias" behind it unless its layer names it whole.
 std::string Rename(std::string_view name, std::string_view PartName::*from,
-                   std::string_view PartName::*to, std::string_view architecture) {
-  const ArchitectureNames names = NamesOf(architecture);
+                   std::string_view PartName::*to, const ArchitectureNames& names) {
   const bool from_file = from == &PartName::tensor;
   const std::string_view from_prefix = from_file ? kTensorPrefix : names.layer_prefix;
   const std::string_view to_prefix = from_file ? names.layer_prefix : kTensorPrefix;
@@ -148,6 +169,13 @@ std::string Rename(std::string_view name, std::string_view PartName::*from,
   return "";
 }
 
+// The name of the same tensor of another layer; empty if it belongs to none.
+std::string WithLayer(std::string_view tensor, int64_t layer) {
+  const size_t end = tensor.find('.', kTensorPrefix.size());
+  if (!tensor.starts_with(kTensorPrefix) || end == std::string_view::npos) return "";
+  return (std::string(kTensorPrefix) + std::to_string(layer)).append(tensor.substr(end));
+}
+
 // The tensor of all experts that has this weight of one of them; empty: it is no such weight.
 std::string TensorOfExpert(std::string_view weight, const ArchitectureNames& names) {
   const size_t experts = weight.find(kExperts);
@@ -167,7 +195,7 @@ std::string TensorOfExpert(std::string_view weight, const ArchitectureNames& nam
 std::string GgufTensorName(std::string_view weight, std::string_view architecture) {
   std::string expert = TensorOfExpert(weight, NamesOf(architecture));
   if (!expert.empty()) return expert;
-  return Rename(weight, &PartName::weight, &PartName::tensor, architecture);
+  return Rename(weight, &PartName::weight, &PartName::tensor, NamesOf(architecture));
 }
 
 int64_t LayerOfGgufTensor(std::string_view tensor) {
@@ -210,7 +238,24 @@ bool HoldsExperts(std::string_view tensor, std::string_view architecture) {
 bool InterleavesHeads(std::string_view architecture) { return architecture == "llama"; }
 
 std::string WeightOfGgufTensor(std::string_view tensor, std::string_view architecture) {
-  return Rename(tensor, &PartName::tensor, &PartName::weight, architecture);
+  return Rename(tensor, &PartName::tensor, &PartName::weight, NamesOf(architecture));
+}
+
+std::string LayaTensorName(std::string_view weight, int64_t num_encoder_layers) {
+  if (!weight.starts_with(kLayaHead.layer_prefix)) {
+    return Rename(weight, &PartName::weight, &PartName::tensor, kLayaNames);
+  }
+  const std::string tensor = Rename(weight, &PartName::weight, &PartName::tensor, kLayaHead);
+  return WithLayer(tensor, LayerOfGgufTensor(tensor) + num_encoder_layers);
+}
+
+std::string WeightOfLayaTensor(std::string_view tensor, int64_t num_encoder_layers) {
+  const int64_t layer = LayerOfGgufTensor(tensor);
+  if (layer < num_encoder_layers) {
+    return Rename(tensor, &PartName::tensor, &PartName::weight, kLayaNames);
+  }
+  return Rename(WithLayer(tensor, layer - num_encoder_layers), &PartName::tensor, &PartName::weight,
+                kLayaHead);
 }
 
 }  // namespace skein

@@ -16,6 +16,11 @@ std::string GgufTensorName(std::string_view weight, std::string_view architectur
 // weight.
 std::string WeightOfGgufTensor(std::string_view tensor, std::string_view architecture);
 
+// The same for a decision model of the type laya, whose encoder's layers are followed by those of
+// the head: "blk.22.attn_norm.weight" for "head.layers.0.norm1.weight" behind 22 layers.
+std::string LayaTensorName(std::string_view weight, int64_t num_encoder_layers);
+std::string WeightOfLayaTensor(std::string_view tensor, int64_t num_encoder_layers);
+
 // The layer that a tensor belongs to; -1: none.
 int64_t LayerOfGgufTensor(std::string_view tensor);
 

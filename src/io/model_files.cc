@@ -19,7 +19,7 @@ namespace {
 constexpr char kSingleFile[] = "model.safetensors";
 constexpr char kIndexFile[] = "model.safetensors.index.json";
 constexpr char kGgufFile[] = "model.gguf";
-constexpr int64_t kMaxExperts = 4096;
+constexpr int64_t kMaxExperts = 4096, kMaxLayers = 4096;
 
 // The name of a shard must be a plain file name: an index must not lead out of the model's
 // directory.
@@ -153,6 +153,17 @@ struct GgufLayout {
   int64_t num_layers = std::numeric_limits<int64_t>::max();
   std::string decision_type;  // of a decision model, else empty
   int64_t num_experts = 0;
+  int64_t num_encoder_layers = 0;  // of the type laya: the layers behind them are the head's
+
+  bool is_laya() const { return decision_type == "laya"; }
+  std::string WeightOf(std::string_view tensor) const {
+    return is_laya() ? WeightOfLayaTensor(tensor, num_encoder_layers)
+                     : WeightOfGgufTensor(tensor, architecture);
+  }
+  std::string TensorOf(std::string_view weight) const {
+    return is_laya() ? LayaTensorName(weight, num_encoder_layers)
+                     : GgufTensorName(weight, architecture);
+  }
 
   static Result<GgufLayout> Read(const GgufMetadata& metadata) {
     GgufLayout layout;
@@ -171,6 +182,11 @@ struct GgufLayout {
     SKEIN_ASSIGN_OR_RETURN(const auto layers, metadata.Int(at + "block_count"));
     SKEIN_ASSIGN_OR_RETURN(const auto further, metadata.Int(at + "nextn_predict_layers"));
     if (layers && further.value_or(0) > 0) layout.num_layers = *layers - *further;
+    SKEIN_ASSIGN_OR_RETURN(const auto of_head, metadata.Int(at + "decision.block_count"));
+    const auto bounded = [](std::optional<int64_t> count) {  // files may lie
+      return std::clamp(count.value_or(0), int64_t{0}, kMaxLayers);
+    };
+    layout.num_encoder_layers = std::max<int64_t>(bounded(layers) - bounded(of_head), 0);
     if (!InterleavesHeads(layout.architecture)) return layout;
     SKEIN_ASSIGN_OR_RETURN(const auto heads, metadata.Int(at + "attention.head_count"));
     SKEIN_ASSIGN_OR_RETURN(const auto kv_heads, metadata.Int(at + "attention.head_count_kv"));
@@ -194,7 +210,7 @@ Status ModelFiles::ReadGguf(GgufModel gguf) {
 Status ModelFiles::AddGgufTensor(const GgufLayout& layout, const GgufTensor& tensor,
                                  const std::string& name) {
   const GgufMetadata& metadata = gguf_->metadata();
-  const std::string weight = WeightOfGgufTensor(name, layout.architecture);
+  const std::string weight = layout.WeightOf(name);
   Entry entry = {.file = 0, .info = {}, .name_in_file = name};
   const bool is_q = weight.ends_with(".q_proj.weight");
   if (InterleavesHeads(layout.architecture) && (is_q || weight.ends_with(".k_proj.weight"))) {
@@ -215,6 +231,10 @@ Status ModelFiles::AddGgufTensor(const GgufLayout& layout, const GgufTensor& ten
   // The taps of a convolution, which HuggingFace has as [channels, 1, taps].
   if (weight.ends_with(".conv1d.weight") && tensor.shape.size() == 2) {
     entry.info.shape.insert(entry.info.shape.begin() + 1, 1);
+  }
+  // A matrix of one row, of which quantized files state the columns alone.
+  if (layout.is_laya() && weight == "scorer.3.weight" && tensor.shape.size() == 1) {
+    entry.info.shape.insert(entry.info.shape.begin(), 1);
   }
   const int64_t row_bytes =
       tensor.row_elements() / tensor.type->block_elements * tensor.type->block_bytes;
@@ -301,10 +321,9 @@ std::vector<std::string> ModelFiles::Names() const {
 Result<TensorView> ModelFiles::Find(std::string_view name) const {
   const auto it = tensors_.find(name);
   if (it == tensors_.end() && gguf_) {
-    SKEIN_ASSIGN_OR_RETURN(const auto architecture,
-                           gguf_->metadata().String("general.architecture"));
-    const std::string tensor = GgufTensorName(name, architecture.value_or(""));
-    if (!gguf_->Has(tensor)) return gguf_->Find(tensor).status();
+    SKEIN_ASSIGN_OR_RETURN(const GgufLayout layout, GgufLayout::Read(gguf_->metadata()));
+    const std::string tensor = layout.TensorOf(name);
+    if (!tensor.empty() && !gguf_->Has(tensor)) return gguf_->Find(tensor).status();
   }
   if (it == tensors_.end()) {
     return Status(StatusCode::kNotFound,
@@ -331,8 +350,9 @@ Result<TensorView> ModelFiles::Find(std::string_view name,
                                     const std::vector<int64_t>& shape) const {
   SKEIN_ASSIGN_OR_RETURN(TensorView view, Find(name));
   if (view.shape != shape) {
-    return Status(StatusCode::kInvalidArgument, "tensor '" + std::string(name) + "' has shape " +
-                                                    ShapeString(view.shape) +
+    const std::string& in_file = tensors_.find(name)->second.name_in_file;
+    return Status(StatusCode::kInvalidArgument, "tensor '" + (gguf_ ? in_file : std::string(name)) +
+                                                    "' has shape " + ShapeString(view.shape) +
                                                     "; the config asks for " + ShapeString(shape));
   }
   return view;

@@ -273,7 +273,7 @@ int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Poo
     pass.batch().marker_tokens.push_back(0);
     if (config.decision.answers_questions()) {
       pass.batch().decided_rows.push_back({.num_markers = 1});
-    } else {
+    } else if (config.decision.num_actions > 0) {
       pass.batch().action_rows.push_back(0);
     }
   }

@@ -141,7 +141,7 @@ void StepOutputs::AddRead(const PlanRow& row, int32_t row_index, ForwardBatch* b
       batch->decided_rows.back().schema = {schema.types, schema.text_begins, schema.text_ends,
                                            schema.option_counts, schema.option_ends};
       question_reads_.push_back(read);
-    } else {
+    } else if (weights_->config.decision.num_actions > 0) {
       batch->action_rows.push_back(row_index);
       action_reads_.push_back(read);
     }

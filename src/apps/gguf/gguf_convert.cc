@@ -1,7 +1,9 @@
 #include "apps/gguf/gguf_convert.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "io/safetensors_writer.h"
 #include "model/config/config.h"
 #include "model/config/kev_config.h"
+#include "model/config/laya_config.h"
 #include "model/config/linear_config.h"
 #include "model/weights/tensor_list.h"
 #include "server/json/json.h"
@@ -69,6 +72,10 @@ Status WriteWeights(const std::vector<GgufSource>& sources, const LoraAdapter* a
   return writer.Close();
 }
 
+Status WriteJson(const std::string& path, const Json& json) {
+  return WriteFile(path, json.dump(2) + "\n");
+}
+
 Json GenerationConfig(const Json& config) {
   Json generation = Json::object();
   for (const char* member : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
@@ -82,27 +89,43 @@ struct Description {
   ModelConfig config;
   Json config_json;
   GgufTokenizerFiles tokenizer;
-  std::optional<Json> kev_head;  // of a Kev model
+  std::optional<GgufDecision> decision;  // of a decision model
 
-  // config.json is written last: a directory without it does not count as a model.
+  // The file that makes a directory one of a model is written last.
   Status Write(const std::string& dir) const {
-    if (kev_head) {
-      SKEIN_RETURN_IF_ERROR(WriteFile(dir + "/" + kKevHeadJson, kev_head->dump(2) + "\n"));
+    if (decision && decision->family == GgufDecision::Family::kLaya) return WriteLaya(dir);
+    if (decision) {
+      SKEIN_RETURN_IF_ERROR(WriteJson(dir + "/" + kKevHeadJson, decision->config));
     }
-    const std::pair<const char*, std::string> files[] = {
-        {"tokenizer.json", tokenizer.tokenizer_json},
-        {"tokenizer_config.json", tokenizer.tokenizer_config_json},
-        {"generation_config.json", GenerationConfig(config_json).dump(2) + "\n"},
-        {"config.json", config_json.dump(2) + "\n"},
-    };
-    for (const auto& [name, text] : files) SKEIN_RETURN_IF_ERROR(WriteFile(dir + "/" + name, text));
-    return Status::Ok();
+    SKEIN_RETURN_IF_ERROR(WriteFile(dir + "/tokenizer.json", tokenizer.tokenizer_json));
+    SKEIN_RETURN_IF_ERROR(
+        WriteFile(dir + "/tokenizer_config.json", tokenizer.tokenizer_config_json));
+    SKEIN_RETURN_IF_ERROR(
+        WriteJson(dir + "/generation_config.json", GenerationConfig(config_json)));
+    return WriteJson(dir + "/config.json", config_json);
+  }
+
+ private:
+  // Encoder and tokenizer have folders of their own.
+  Status WriteLaya(const std::string& dir) const {
+    const std::string encoder = dir + "/encoder", tokens = dir + "/tokenizer";
+    for (const std::string& folder : {encoder, tokens}) {
+      std::error_code error;
+      std::filesystem::create_directories(folder, error);
+      if (error) return Invalid(folder + ": " + error.message());
+    }
+    Json tokenizer_config = Json::parse(tokenizer.tokenizer_config_json);
+    tokenizer_config.update(decision->tokens);
+    SKEIN_RETURN_IF_ERROR(WriteFile(tokens + "/tokenizer.json", tokenizer.tokenizer_json));
+    SKEIN_RETURN_IF_ERROR(WriteJson(tokens + "/tokenizer_config.json", tokenizer_config));
+    SKEIN_RETURN_IF_ERROR(WriteJson(encoder + "/config.json", config_json));
+    return WriteJson(dir + "/" + kLayaConfigFile, decision->config);
   }
 };
 
 Result<Description> Describe(const GgufModel& file, DType dtype) {
   Description description;
-  SKEIN_ASSIGN_OR_RETURN(description.kev_head, ReadGgufDecision(file));
+  SKEIN_ASSIGN_OR_RETURN(description.decision, ReadGgufDecision(file));
   SKEIN_ASSIGN_OR_RETURN(description.config_json, GgufConfigJson(file, dtype));
   SKEIN_ASSIGN_OR_RETURN(description.tokenizer, ReadGgufTokenizer(file.metadata()));
   Result<ModelConfig> config = ParseModelConfig(description.config_json.dump());
@@ -133,7 +156,7 @@ Result<GgufConvertSummary> ConvertGguf(const GgufConvertOptions& options) {
   SKEIN_CHECK(options.dtype == DType::kBf16 || options.dtype == DType::kF32);
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::OpenGguf(options.file));
   SKEIN_ASSIGN_OR_RETURN(Description description, Describe(files.gguf(), options.dtype));
-  if (description.kev_head) {
+  if (description.decision) {
     return Status(StatusCode::kUnsupported,
                   options.file +
                       " is a decision model; it is served as it is, and its directory is "

@@ -231,7 +231,7 @@ TEST_F(GgufConvertTest, RefusesByName) {
               }),
               HasSubstr("'blk.0.attn_sinks' is not one of this architecture's"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->q_rows = 12; }),
-              HasSubstr("'model.layers.0.self_attn.q_proj.weight' has shape [12, 8]"));
+              HasSubstr("'blk.0.attn_q.weight' has shape [12, 8]"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->builder.Text("llama.rope.scaling.type", "su"); }),
               HasSubstr("llama.rope.scaling.type' is 'su'"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->builder.Text("llama.rope.scaling.type", "yarn"); }),

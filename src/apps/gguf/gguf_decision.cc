@@ -1,10 +1,16 @@
 #include "apps/gguf/gguf_decision.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "apps/gguf/gguf_encoder.h"
+#include "apps/gguf/gguf_encoder_tokenizer.h"
 #include "apps/gguf/gguf_keys.h"
+#include "apps/gguf/gguf_vocabulary.h"
+#include "model/config/config_fields.h"
+#include "model/config/laya_config.h"
 #include "server/json/json.h"
 
 namespace skein {
@@ -49,34 +55,125 @@ Result<Json> ReadTemperatures(const GgufMetadata& metadata, const std::string& p
   return json;
 }
 
+// Refuses a file whose prompts differ from those of the family's own server, which Skein encodes.
+Status CheckTemplate(const GgufMetadata& metadata, const char* family, std::string_view expected) {
+  SKEIN_ASSIGN_OR_RETURN(const auto text, metadata.String(kDecisionTemplateKey));
+  if (!text) return metadata.Error(kDecisionTemplateKey, "is missing");
+  if (*text == expected) return Status::Ok();
+  return metadata.Unsupported(kDecisionTemplateKey,
+                              std::string("is not ") + family +
+                                  "'s prompt; serve the directory from which the file was made "
+                                  "(docs/decision-models.md)");
+}
+
+Result<GgufDecision> ReadKev(const GgufModel& file, const std::string& prefix) {
+  SKEIN_RETURN_IF_ERROR(CheckTemplate(file.metadata(), "Kev", kKevTemplate));
+  SKEIN_ASSIGN_OR_RETURN(const GgufTensor head, file.Find("cls.output.weight"));
+  GgufDecision decision;
+  SKEIN_ASSIGN_OR_RETURN(decision.config, ReadTemperatures(file.metadata(), prefix));
+  decision.config["head_dim"] = head.num_rows() / 2;
+  return decision;
+}
+
+// The prompt that Laya was trained to read (server/decisions/heads/laya_sequence.h), as llama.cpp's
+// converter writes it. A value that is no text is written as JSON.
+std::string LayaTemplate(const Json& tokens) {
+  const auto text = [](const std::string& name) {
+    return "{{ " + name + " if " + name + " is string else " + name + " | tojson }}";
+  };
+  const std::string description = text("o.description");
+  const std::string option =
+      "{% if type == 'choice' %}{{ o.key }}{% if o.description %}: " + description +
+      "{% endif %}{% elif type == 'score' %}level {{ o.key }}: " + description +
+      "{% else %}{{ o.key }}: {% if o.description %}" + description +
+      "{% elif o.key == 'true' %}yes, the statement holds{% else %}no, the statement does not hold"
+      "{% endif %}{% endif %}";
+  const auto sep = tokens["sep_token"].get<std::string>();
+  return tokens["cls_token"].get<std::string>() + "{{ type }} question: " + text("instructions") +
+         sep + "{% for o in options %}" + tokens["mask_token"].get<std::string>() + " " + option +
+         "{% endfor %}" + sep + text("state") + sep;
+}
+
+// The tokens that begin a prompt, end its parts and mark its options.
+Result<Json> LayaTokens(const GgufMetadata& metadata) {
+  SKEIN_ASSIGN_OR_RETURN(const auto tokens, RequireGgufStrings(metadata, kGgufTokensKey, true));
+  Json json;
+  const auto read = [&](const char* member, const char* key, const char* other) -> Status {
+    SKEIN_ASSIGN_OR_RETURN(const int64_t id, RequireGgufToken(metadata, key, other, tokens.size()));
+    json[member] = tokens[static_cast<size_t>(id)];
+    return Status::Ok();
+  };
+  SKEIN_RETURN_IF_ERROR(read("cls_token", kGgufBeginKey, "tokenizer.ggml.bos_token_id"));
+  SKEIN_RETURN_IF_ERROR(read("sep_token", kGgufSeparatorKey, "tokenizer.ggml.eos_token_id"));
+  SKEIN_RETURN_IF_ERROR(read("mask_token", kGgufMaskKey, nullptr));
+  return json;
+}
+
+// Reads a number from 1 to `most` into `json`.
+Status ReadCount(const GgufKeys& keys, const char* name, int64_t most, const char* member,
+                 Json* json) {
+  SKEIN_RETURN_IF_ERROR(keys.Require(name, member, json));
+  const auto value = (*json)[member].get<int64_t>();
+  if (value >= 1 && value <= most) return Status::Ok();
+  return keys.Error(
+      name, "is " + std::to_string(value) + "; 1 to " + std::to_string(most) + " are allowed");
+}
+
+// A file has neither the scorer of the actions nor max_len: as in llama.cpp, a question with its
+// state may fill the encoder's context.
+Result<GgufDecision> ReadLaya(const GgufModel& file, std::string_view architecture,
+                              const std::string& prefix) {
+  const GgufMetadata& metadata = file.metadata();
+  if (architecture != kGgufModernBert) {
+    return metadata.Unsupported(prefix + "type", "is 'laya', which is supported on " +
+                                                     std::string(kGgufModernBert) +
+                                                     " alone (docs/decision-models.md)");
+  }
+  const GgufKeys keys(metadata, kGgufModernBert);
+  GgufDecision decision = {.family = GgufDecision::Family::kLaya, .config = {}, .tokens = {}};
+  SKEIN_ASSIGN_OR_RETURN(decision.tokens, LayaTokens(metadata));
+  SKEIN_RETURN_IF_ERROR(CheckTemplate(metadata, "Laya", LayaTemplate(decision.tokens)));
+  Json& config = decision.config;
+  SKEIN_ASSIGN_OR_RETURN(config, ReadTemperatures(metadata, prefix));
+  config["encoder"] = kGgufModernBert;
+  config[kNoActionHead] = true;
+  Json sizes;
+  SKEIN_RETURN_IF_ERROR(ReadCount(keys, "block_count", kMaxLayers, "layers", &sizes));
+  SKEIN_RETURN_IF_ERROR(ReadCount(keys, "decision.block_count", sizes["layers"].get<int64_t>() - 1,
+                                  "head_layers", &config));
+  SKEIN_RETURN_IF_ERROR(ReadCount(keys, "context_length", kMaxPosition, "max_len", &config));
+  SKEIN_RETURN_IF_ERROR(
+      ReadCount(keys, "decision.max_head_tokens", kMaxPosition, "head_max_len", &config));
+  SKEIN_RETURN_IF_ERROR(ReadCount(keys, "embedding_length", kMaxWidth, "width", &sizes));
+  SKEIN_RETURN_IF_ERROR(ReadCount(keys, "attention.head_count", kMaxWidth, "heads", &sizes));
+  const int32_t heads = LayaHeadCount(sizes["width"].get<int32_t>());
+  if (sizes["heads"] == heads) return decision;
+  return keys.Unsupported("attention.head_count",
+                          "is " + sizes["heads"].dump() + "; the decision head has " +
+                              std::to_string(heads) + " heads, and only as many are supported");
+}
+
 }  // namespace
 
-Result<std::optional<Json>> ReadGgufDecision(const GgufModel& file) {
+Result<std::optional<GgufDecision>> ReadGgufDecision(const GgufModel& file) {
   const GgufMetadata& metadata = file.metadata();
   SKEIN_ASSIGN_OR_RETURN(const auto architecture, metadata.String("general.architecture"));
   const std::string prefix = std::string(architecture.value_or("")) + ".decision.";
   SKEIN_ASSIGN_OR_RETURN(const auto type, metadata.String(prefix + "type"));
-  if (!type) return std::optional<Json>();
+  if (!type) return std::optional<GgufDecision>();
+  if (*type == "laya") {
+    SKEIN_ASSIGN_OR_RETURN(GgufDecision decision, ReadLaya(file, *architecture, prefix));
+    return std::optional(std::move(decision));
+  }
   if (*type != "kev") {
-    return metadata.Unsupported(
-        prefix + "type", "is '" + std::string(*type) +
-                             "', a decision model; of files 'kev' is supported, and " +
-                             (*type == "laya" ? "of Laya the directory from which the file was made"
-                                              : "decisions of any language model") +
-                             " (docs/decision-models.md)");
+    return metadata.Unsupported(prefix + "type",
+                                "is '" + std::string(*type) +
+                                    "', a decision model; of files 'kev' and 'laya' are "
+                                    "supported, and decisions of any language model "
+                                    "(docs/decision-models.md)");
   }
-  SKEIN_ASSIGN_OR_RETURN(const auto text, metadata.String(kDecisionTemplateKey));
-  if (!text) return metadata.Error(kDecisionTemplateKey, "is missing");
-  if (*text != kKevTemplate) {
-    return metadata.Unsupported(
-        kDecisionTemplateKey,
-        "is not Kev's prompt; serve the directory from which the file was made "
-        "(docs/decision-models.md)");
-  }
-  SKEIN_ASSIGN_OR_RETURN(const GgufTensor head, file.Find("cls.output.weight"));
-  SKEIN_ASSIGN_OR_RETURN(Json json, ReadTemperatures(metadata, prefix));
-  json["head_dim"] = head.num_rows() / 2;
-  return std::optional(std::move(json));
+  SKEIN_ASSIGN_OR_RETURN(GgufDecision decision, ReadKev(file, prefix));
+  return std::optional(std::move(decision));
 }
 
 }  // namespace skein

@@ -1,10 +1,14 @@
 #include "apps/gguf/gguf_encoder.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "apps/gguf/gguf_keys.h"
 #include "apps/gguf/gguf_labels.h"
@@ -47,13 +51,42 @@ constexpr Members kModernMembers = {
 constexpr Members kNomicMembers = {"n_embd", "n_inner",     "n_layer",
                                    "n_head", "n_positions", "layer_norm_epsilon"};
 
+// The width of the MLPs of the first `num_layers` layers: a number for all layers, or one for each.
+Result<int64_t> ReadMlpWidth(const GgufKeys& keys, int64_t num_layers) {
+  constexpr char kKey[] = "feed_forward_length";
+  SKEIN_ASSIGN_OR_RETURN(const auto widths, keys.IntOrInts(kKey));
+  if (widths.empty()) return keys.Error(kKey, "is missing");
+  if (widths.size() > 1 && std::ssize(widths) < num_layers) {
+    return keys.Error(kKey, "has " + std::to_string(widths.size()) + " elements, but there are " +
+                                std::to_string(num_layers) + " layers");
+  }
+  const int64_t count = std::min(num_layers, std::ssize(widths));
+  for (const int64_t width : std::span(widths).first(static_cast<size_t>(count))) {
+    if (width == widths.front()) continue;
+    return keys.Unsupported(kKey, "is " + std::to_string(widths.front()) + " and " +
+                                      std::to_string(width) + "; only one width is supported");
+  }
+  return widths.front();
+}
+
+// The layers of a decision model's head, which follow the encoder's.
+Result<int64_t> NumHeadLayers(const GgufKeys& keys) {
+  SKEIN_ASSIGN_OR_RETURN(const auto type, keys.String("decision.type"));
+  if (!type) return int64_t{0};
+  SKEIN_ASSIGN_OR_RETURN(const auto count, keys.Int("decision.block_count"));
+  return count.value_or(0);
+}
+
 Status ReadSizes(const GgufModel& file, const GgufKeys& keys, const Members& members,
                  Json* config) {
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor words, file.Find(kWords));
   (*config)["vocab_size"] = words.num_rows();
   SKEIN_RETURN_IF_ERROR(keys.Require("embedding_length", members.hidden, config));
-  SKEIN_RETURN_IF_ERROR(keys.Require("feed_forward_length", members.mlp, config));
   SKEIN_RETURN_IF_ERROR(keys.Require("block_count", members.layers, config));
+  SKEIN_ASSIGN_OR_RETURN(const int64_t of_head, NumHeadLayers(keys));
+  const int64_t num_layers = (*config)[members.layers].get<int64_t>() - of_head;
+  (*config)[members.layers] = num_layers;
+  SKEIN_ASSIGN_OR_RETURN((*config)[members.mlp], ReadMlpWidth(keys, num_layers));
   SKEIN_RETURN_IF_ERROR(keys.Require("attention.head_count", members.heads, config));
   SKEIN_RETURN_IF_ERROR(keys.Require("context_length", members.positions, config));
   return keys.RequireDouble("attention.layer_norm_epsilon", members.epsilon, config);
@@ -141,7 +174,8 @@ Result<Json> GgufEncoderConfigJson(const GgufModel& file, const GgufArchitecture
     SKEIN_RETURN_IF_ERROR(is_nomic ? ReadNomic(file, keys, &config) : ReadBert(file, &config));
   }
   SKEIN_ASSIGN_OR_RETURN(config["torch_dtype"], WeightType(file));
-  if (!file.Has(kGgufClasses)) return config;
+  SKEIN_ASSIGN_OR_RETURN(const auto decision_type, keys.String("decision.type"));
+  if (!file.Has(kGgufClasses) || decision_type) return config;
   if (is_nomic) return Refused(file, "is a NomicBERT with classes; supported is its encoder");
   if (!is_modern && !file.Has(kSegments)) {
     return Refused(file, std::string("is a classifier without the tensor '") + kSegments +

@@ -19,16 +19,6 @@ namespace {
 constexpr char kWordBegin[] = "\u2581", kContinues[] = "##";
 constexpr char kUnknownKey[] = "tokenizer.ggml.unknown_token_id";
 
-// The id of the first key that is there.
-Result<int64_t> RequireToken(const GgufMetadata& metadata, const char* key, const char* other,
-                             size_t num_tokens) {
-  for (const char* const name : {key, other}) {
-    SKEIN_ASSIGN_OR_RETURN(const auto id, GgufTokenId(metadata, name, num_tokens));
-    if (id) return *id;
-  }
-  return metadata.Error(key, std::string("is missing, and so is '") + other + "'");
-}
-
 // Whether a token is written as in a vocabulary of BERT although it is of no other type than words:
 // files of earlier converters keep "[unused0]".
 bool IsBracketed(std::string_view token) { return token.starts_with('[') && token.ends_with(']'); }
@@ -46,15 +36,25 @@ bool HasCapital(std::string_view token) {
 
 }  // namespace
 
+Result<int64_t> RequireGgufToken(const GgufMetadata& metadata, const char* key, const char* other,
+                                 size_t num_tokens) {
+  for (const char* const name : {key, other}) {
+    if (name == nullptr) return metadata.Error(key, "is missing");
+    SKEIN_ASSIGN_OR_RETURN(const auto id, GgufTokenId(metadata, name, num_tokens));
+    if (id) return *id;
+  }
+  return metadata.Error(key, std::string("is missing, and so is '") + other + "'");
+}
+
 Result<Json> GgufEncoderFrame(const GgufMetadata& metadata,
                               const std::vector<std::string_view>& tokens, int num_separators,
                               int second_segment) {
   SKEIN_ASSIGN_OR_RETURN(
       const int64_t begin,
-      RequireToken(metadata, kGgufBeginKey, "tokenizer.ggml.bos_token_id", tokens.size()));
+      RequireGgufToken(metadata, kGgufBeginKey, "tokenizer.ggml.bos_token_id", tokens.size()));
   SKEIN_ASSIGN_OR_RETURN(
       const int64_t separator,
-      RequireToken(metadata, kGgufSeparatorKey, "tokenizer.ggml.eos_token_id", tokens.size()));
+      RequireGgufToken(metadata, kGgufSeparatorKey, "tokenizer.ggml.eos_token_id", tokens.size()));
   Json special = Json::object();
   for (const int64_t id : {begin, separator}) {
     const std::string token(tokens[static_cast<size_t>(id)]);

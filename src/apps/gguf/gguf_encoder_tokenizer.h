@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,10 @@ namespace skein {
 inline constexpr char kGgufBeginKey[] = "tokenizer.ggml.cls_token_id";
 inline constexpr char kGgufMaskKey[] = "tokenizer.ggml.mask_token_id";
 inline constexpr char kGgufSeparatorKey[] = "tokenizer.ggml.seperator_token_id";  // as published
+
+// The id of the first of two keys that is there; an error names both. `other`: null for none.
+Result<int64_t> RequireGgufToken(const GgufMetadata& metadata, const char* key, const char* other,
+                                 size_t num_tokens);
 
 // The post-processor of an encoder, which puts tokens around a text: <begin> A <separator>, and for
 // a pair <begin> A <separator> B <separator>, with `num_separators` (1 or 2) in the middle, whose

@@ -1,6 +1,7 @@
 #include "apps/gguf/gguf_keys.h"
 
 #include <charconv>
+#include <utility>
 
 namespace skein {
 
@@ -10,6 +11,13 @@ Status GgufKeys::RequireDouble(const char* name, const char* member,
   if (!value) return Error(name, "is missing");
   (*json)[member] = ShortestDecimal(*value);
   return Status::Ok();
+}
+
+Result<std::vector<int64_t>> GgufKeys::IntOrInts(const char* name) const {
+  Result<std::optional<std::vector<int64_t>>> list = Ints(name);
+  if (list.ok()) return std::move(list).value().value_or(std::vector<int64_t>());
+  SKEIN_ASSIGN_OR_RETURN(const auto one, Int(name));
+  return std::vector<int64_t>{one.value_or(0)};
 }
 
 double ShortestDecimal(double value) {

@@ -34,6 +34,8 @@ class GgufKeys {
   Result<std::optional<std::vector<std::string_view>>> Strings(const char* name) const {
     return metadata_.Strings(prefix_ + name);
   }
+  // A number as a list of one, or a list; empty if the key is absent.
+  Result<std::vector<int64_t>> IntOrInts(const char* name) const;
   // Copies a number into `json`; absent is an error.
   Status Require(const char* name, const char* member, nlohmann::ordered_json* json) const {
     SKEIN_ASSIGN_OR_RETURN(const auto value, Int(name));

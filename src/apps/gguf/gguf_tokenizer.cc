@@ -21,6 +21,8 @@ constexpr char kModelKey[] = "tokenizer.ggml.model";
 constexpr char kPreKey[] = "tokenizer.ggml.pre";
 constexpr char kMergesKey[] = "tokenizer.ggml.merges";
 constexpr char kTemplateKey[] = "tokenizer.chat_template";
+constexpr char kMmbert[] = "mmbert";    // of merges of characters, between spaces
+constexpr char kWordMark[] = "\u2581";  // stands for a space in merges of characters
 
 Json ByteLevel(bool use_regex) {
   return {{"type", "ByteLevel"},
@@ -86,7 +88,8 @@ Result<const GgufPreTokenizer*> FindPreTokenizer(const GgufMetadata& metadata) {
     if (*pre == entry.name) return &entry;
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return metadata.Unsupported(kPreKey, "is '" + std::string(*pre) + "'; supported are " + known);
+  return metadata.Unsupported(
+      kPreKey, "is '" + std::string(*pre) + "'; supported are " + known + ", " + kMmbert);
 }
 
 // Makes a BPE model without merges.
@@ -185,17 +188,49 @@ Result<Json> PostProcessor(const GgufMetadata& metadata,
               {"special_tokens", std::move(special)}};
 }
 
+// Lets a BPE model write characters that it lacks as bytes, which have tokens of their own.
+Status LetBytesBeTokens(const GgufMetadata& metadata, const std::vector<std::string_view>& tokens,
+                        Json* model) {
+  (*model)["byte_fallback"] = (*model)["fuse_unk"] = true;
+  SKEIN_ASSIGN_OR_RETURN(const auto unknown,
+                         TokenOf(metadata, "tokenizer.ggml.unknown_token_id", tokens));
+  if (unknown) (*model)["unk_token"] = *unknown;
+  return Status::Ok();
+}
+
+// Reads the merges of characters of mmBERT (tokenizer.ggml.model "gpt2" with the cuts "mmbert"). A
+// space begins a word, and the text between two added tokens begins with a space, too.
+Status ReadMmbert(const GgufMetadata& metadata, const std::vector<std::string_view>& tokens,
+                  Json* json) {
+  const Json spaces = {{"type", "Metaspace"},
+                       {"replacement", kWordMark},
+                       {"prepend_scheme", "always"},
+                       {"split", true}};
+  (*json)["pre_tokenizer"] = spaces;
+  SKEIN_ASSIGN_OR_RETURN((*json)["post_processor"], GgufEncoderFrame(metadata, tokens, 1, 0));
+  SKEIN_RETURN_IF_ERROR(LetMaskTakeSpaces(metadata, json));
+  (*json)["decoder"] = {
+      {"type", "Sequence"},
+      {"decoders", Json::array({{{"type", "ByteFallback"}}, spaces, {{"type", "Fuse"}}})}};
+  SKEIN_ASSIGN_OR_RETURN(const auto merges, RequireGgufStrings(metadata, kMergesKey, false));
+  Json& model = (*json)["model"] = BpeModel(tokens);
+  for (const std::string_view merge : merges) model["merges"].push_back(merge);
+  return LetBytesBeTokens(metadata, tokens, &model);
+}
+
 // Reads byte-level BPE (tokenizer.ggml.model "gpt2").
 Status ReadByteLevel(const GgufMetadata& metadata, const std::vector<std::string_view>& tokens,
                      Json* json) {
+  SKEIN_ASSIGN_OR_RETURN(const auto name, metadata.String(kPreKey));
+  if (name == kMmbert) return ReadMmbert(metadata, tokens, json);
   SKEIN_ASSIGN_OR_RETURN(const GgufPreTokenizer* const pre, FindPreTokenizer(metadata));
-  // Merges of characters have the same name in files of multilingual ModernBERTs.
+  // Merges of characters have the same name in early files of multilingual ModernBERTs.
   constexpr std::string_view kSpaceByte = "\u0120";
   const auto has_space = [](std::string_view token) { return token.starts_with(kSpaceByte); };
   if (pre->num_separators > 0 && std::ranges::none_of(tokens, has_space)) {
     return metadata.Unsupported(kGgufTokensKey,
-                                "has no token that begins with the byte of a space; of encoders, "
-                                "merges of bytes are supported, and WordPiece and unigrams");
+                                "has no token that begins with the byte of a space; merges of "
+                                "characters are read with the cuts 'mmbert' alone");
   }
   if (pre->composes) (*json)["normalizer"] = {{"type", "NFC"}};
   (*json)["pre_tokenizer"] = pre->cuts();
@@ -222,17 +257,16 @@ Status ReadByteLevel(const GgufMetadata& metadata, const std::vector<std::string
 // tokens.
 Status ReadSentencePiece(const GgufMetadata& metadata, const std::vector<std::string_view>& tokens,
                          Json* json) {
-  constexpr char kSpace[] = "\u2581";
   SKEIN_ASSIGN_OR_RETURN(const auto prefix, metadata.Bool("tokenizer.ggml.add_space_prefix"));
   const bool prepends = prefix.value_or(true);
-  Json replace = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpace}};
+  Json replace = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kWordMark}};
   Json steps = Json::array();
-  if (prepends) steps.push_back({{"type", "Prepend"}, {"prepend", kSpace}});
+  if (prepends) steps.push_back({{"type", "Prepend"}, {"prepend", kWordMark}});
   steps.push_back(std::move(replace));
   (*json)["normalizer"] = {{"type", "Sequence"}, {"normalizers", std::move(steps)}};
   SKEIN_ASSIGN_OR_RETURN((*json)["post_processor"], PostProcessor(metadata, tokens, true));
   Json decoders =
-      Json::array({{{"type", "Replace"}, {"pattern", {{"String", kSpace}}}, {"content", " "}},
+      Json::array({{{"type", "Replace"}, {"pattern", {{"String", kWordMark}}}, {"content", " "}},
                    {{"type", "ByteFallback"}},
                    {{"type", "Fuse"}}});
   if (prepends) {
@@ -240,10 +274,7 @@ Status ReadSentencePiece(const GgufMetadata& metadata, const std::vector<std::st
   }
   (*json)["decoder"] = {{"type", "Sequence"}, {"decoders", std::move(decoders)}};
   Json& model = (*json)["model"] = BpeModel(tokens);
-  model["byte_fallback"] = model["fuse_unk"] = true;
-  SKEIN_ASSIGN_OR_RETURN(const auto unknown,
-                         TokenOf(metadata, "tokenizer.ggml.unknown_token_id", tokens));
-  if (unknown) model["unk_token"] = *unknown;
+  SKEIN_RETURN_IF_ERROR(LetBytesBeTokens(metadata, tokens, &model));
   SKEIN_ASSIGN_OR_RETURN(model["merges"], ReadMergesOfScores(metadata, tokens));
   return Status::Ok();
 }

@@ -142,7 +142,8 @@ void AddDecisionModel(const ModelConfig& config, const DecisionModelTraits& trai
   } else {
     line("decision model",
          fmt::format("{}: {} layers of a head behind {} of an encoder, {} actions", traits.family,
-                     head.num_layers, config.num_base_layers(), head.num_actions));
+                     head.num_layers, config.num_base_layers(),
+                     head.num_actions > 0 ? std::to_string(head.num_actions) : "no"));
     line("  limits", fmt::format("{} tokens of a question with its state, {} of the question",
                                  traits.max_len, traits.head_max_len));
   }

@@ -10,7 +10,6 @@
 namespace skein {
 namespace {
 
-constexpr char kConfigFile[] = "/rl_agent_config.json";
 constexpr int32_t kHeadDim = 64;
 constexpr int32_t kMlpFactor = 4;
 constexpr int64_t kMaxActions = 1024;
@@ -47,11 +46,11 @@ Status ReadTemperatures(const JsonObject& json, LayaConfig* config) {
 
 bool IsLayaDir(const std::string& model_dir) {
   std::error_code error;
-  return std::filesystem::exists(model_dir + kConfigFile, error);
+  return std::filesystem::exists(model_dir + "/" + kLayaConfigFile, error);
 }
 
 Result<LayaConfig> LoadLayaConfig(const std::string& model_dir) {
-  SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + kConfigFile));
+  SKEIN_ASSIGN_OR_RETURN(const JsonFile file, JsonFile::Load(model_dir + "/" + kLayaConfigFile));
   const JsonObject& json = file.root();
   LayaConfig config;
   if (!json.Has("encoder")) return json.Error("encoder", "is missing");
@@ -65,7 +64,8 @@ Result<LayaConfig> LoadLayaConfig(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const auto costs, json.Object("act_costs"));
   const int64_t num_actions = 1 + (costs ? static_cast<int64_t>(costs->members().size()) : 0);
   if (num_actions > kMaxActions) return json.Error("act_costs", "has too many members");
-  config.num_actions = static_cast<int32_t>(num_actions);
+  SKEIN_ASSIGN_OR_RETURN(const auto no_actions, json.Bool(kNoActionHead));
+  config.num_actions = no_actions.value_or(false) ? 0 : static_cast<int32_t>(num_actions);
   SKEIN_ASSIGN_OR_RETURN(const auto max_len, ReadSize(json, "max_len", kMaxPosition));
   SKEIN_ASSIGN_OR_RETURN(const auto head_max_len, ReadSize(json, "head_max_len", kMaxPosition));
   config.max_len = max_len.value_or(config.max_len);
@@ -74,8 +74,10 @@ Result<LayaConfig> LoadLayaConfig(const std::string& model_dir) {
   return config;
 }
 
+int32_t LayaHeadCount(int32_t hidden_size) { return std::max(1, hidden_size / kHeadDim); }
+
 Status AddLayaHead(const LayaConfig& laya, const JsonObject& encoder, ModelConfig* config) {
-  const int32_t heads = std::max(1, config->hidden_size / kHeadDim);
+  const int32_t heads = LayaHeadCount(config->hidden_size);
   if (config->num_heads != heads) {
     return Unsupported(encoder, "num_attention_heads",
                        "is " + std::to_string(config->num_heads) + "; the decision head has " +

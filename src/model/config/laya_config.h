@@ -11,10 +11,14 @@
 
 namespace skein {
 
+// A member that only descriptions of GGUF files have: such files lack the scorer of the actions.
+inline constexpr char kNoActionHead[] = "has_no_action_head";
+inline constexpr char kLayaConfigFile[] = "rl_agent_config.json";
+
 // rl_agent_config.json of a Laya directory: a decision model with an encoder and a head.
 struct LayaConfig {
   int32_t head_layers = 0;
-  int32_t num_actions = 1;
+  int32_t num_actions = 1;                        // 0: the model has no scorer of them
   bool parallel = false;                          // options are read side by side
   int32_t max_len = 512;                          // tokens of a question with its state
   int32_t head_max_len = 192;                     // tokens of the question's part
@@ -31,6 +35,9 @@ bool IsLayaDir(const std::string& model_dir);
 // temperature that is not a number is 1. Fails with kInvalidArgument or kUnsupported, naming the
 // member.
 Result<LayaConfig> LoadLayaConfig(const std::string& model_dir);
+
+// The number of attention heads in the layers of a head of this width.
+int32_t LayaHeadCount(int32_t hidden_size);
 
 // Adds the head to the config of its encoder. Fails with kUnsupported if the width of the encoder's
 // attention heads differs from that of the head's.

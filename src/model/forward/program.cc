@@ -223,6 +223,7 @@ void AddDecisionOutputs(PassState& pass, ForwardProgram& program) {
   markers.Whole<HeadOperator>(pass);
   markers.Whole<LinearOperator>(
       pass, LinearSpec{"markers", w.head_out, &w.head_out_bias, h, LinearOutput::kOutputs});
+  if (pass.config().decision.num_actions == 0) return;
   OperatorList& actions = program.of(OutputKind::kActions);
   actions.Whole<OutputNormOperator>(pass, OutputKind::kActions);
   actions.Whole<LinearOperator>(

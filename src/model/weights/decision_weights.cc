@@ -33,7 +33,7 @@ class HeadReader {
     weights_->head_activation = Activation::kGelu;
     SKEIN_RETURN_IF_ERROR(Linear("scorer.1.", &weights_->head_dense, &weights_->head_dense_bias));
     SKEIN_RETURN_IF_ERROR(Linear("scorer.3.", &weights_->head_out, &weights_->head_out_bias));
-    return ReadActions(&head);
+    return config.decision.num_actions > 0 ? ReadActions(&head) : Status::Ok();
   }
 
  private:
@@ -109,6 +109,7 @@ std::vector<ModelTensor> ListDecisionTensors(const ModelConfig& config) {
   norm("scorer.0");
   linear("scorer.1.", hidden, hidden);
   linear("scorer.3.", 1, hidden);
+  if (config.decision.num_actions == 0) return tensors;
   linear("act_head.0.", kActionWidth, hidden + kFeatures);
   linear("act_head.2.", config.decision.num_actions, kActionWidth);
   return tensors;
@@ -116,7 +117,7 @@ std::vector<ModelTensor> ListDecisionTensors(const ModelConfig& config) {
 
 Status CheckDecisionTensors(const ModelFiles& files, const ModelConfig& config) {
   for (const ModelTensor& tensor : ListDecisionTensors(config)) {
-    if (!files.Has(tensor.name)) {
+    if (!files.Has(tensor.name) && !files.is_gguf()) {  // Find tells a GGUF file's own name
       return Status(StatusCode::kInvalidArgument, "the model lacks the tensor " + tensor.name);
     }
     SKEIN_RETURN_IF_ERROR(files.Find(tensor.name, tensor.shape).status());

@@ -257,7 +257,9 @@ Json HeadAnswerJson(const DecisionModelTraits& traits, const DecisionQuestion& q
   }
   json["answer_confidence"] = Rounded(most);
   if (laya) {
-    json["action"]["act_probability"] = Rounded(read.action_probability.value_or(0));
+    if (read.action_probability) {
+      json["action"]["act_probability"] = Rounded(*read.action_probability);
+    }
     if (question.kind != DecisionKind::kPredicate) {
       json["x_jev_confidence"] = Rounded(UsualConfidence(question.kind, rounded));
     }
