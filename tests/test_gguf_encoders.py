@@ -174,6 +174,14 @@ def test_other_files_are_refused_by_name(tmp_path):
     assert "of a ColBERT model" in refusal(tmp_path / "colbert.gguf")
 
 
+@pytest.mark.parametrize("count", [-1, 0, 5000])
+def test_counts_of_layers_out_of_range_are_refused_by_name(tmp_path, count):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gguf.GGUFWriter, "add_block_count", lambda self, _: self.add_int32("bert.block_count", count))
+        file = write_encoder_gguf(served("bert", tmp_path), tmp_path / "bert.gguf")
+    assert f"bert.block_count' is {count}; 1 to 4096 are allowed" in refusal(file)
+
+
 def test_a_decoder_with_a_pooling_makes_embeddings(tmp_path):
     def write(path, pooling):
         random = numpy.random.default_rng(5)

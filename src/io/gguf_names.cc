@@ -202,8 +202,10 @@ int64_t LayerOfGgufTensor(std::string_view tensor) {
   int64_t layer = -1;
   if (!tensor.starts_with(kTensorPrefix)) return layer;
   tensor.remove_prefix(kTensorPrefix.size());
-  const auto read = std::from_chars(tensor.data(), tensor.data() + tensor.size(), layer);
-  return read.ec == std::errc() ? layer : -1;
+  const char* const end = tensor.data() + tensor.size();
+  const auto read = std::from_chars(tensor.data(), end, layer);
+  const bool padded = tensor.size() > 1 && tensor[0] == '0' && tensor[1] != '.';
+  return read.ec == std::errc() && read.ptr != end && *read.ptr == '.' && !padded ? layer : -1;
 }
 
 std::vector<std::string> PartsOfGgufTensor(std::string_view tensor, std::string_view architecture,

@@ -1,5 +1,7 @@
 #include "runtime/cpu_runtime.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -298,30 +300,34 @@ Status BindThreads(const CpuRuntimeOptions& options, const std::vector<NumaNode>
   return replicate ? team->BindToNodes(nodes) : Status::Ok();
 }
 
-// Copies the matrices to each node.
-Status Replicate(const CpuRuntimeOptions& options, const std::vector<NumaNode>& nodes,
-                 ModelWeights* weights) {
-  const auto bytes = static_cast<int64_t>(weights->bytes() * (nodes.size() - 1));
+// Places the matrices on the nodes: in turn, or whole on each. One matrix at a time is there twice.
+Status PlaceMatrices(const CpuRuntimeOptions& options, const std::vector<NumaNode>& nodes,
+                     ModelWeights* weights) {
+  const bool replicate = options.numa == NumaRule::kReplicate;
+  const ModelWeights::MatrixBytes matrices = weights->matrix_bytes();
+  const auto num_further = static_cast<int64_t>(replicate ? nodes.size() - 1 : 0);
+  const int64_t bytes = num_further * matrices.all + matrices.largest;
   const int64_t free_bytes = FreeMemoryBytes(options.memory_limit_bytes);
   if (free_bytes > 0 && bytes > free_bytes) {
-    return Invalid("numa", "is replicate, for which the weights need " + std::to_string(bytes) +
-                               " bytes more; " + std::to_string(free_bytes) + " bytes are free");
+    return Invalid("numa", std::string("is ") + (replicate ? "replicate" : "interleave") +
+                               ", which needs " + std::to_string(bytes) + " bytes more; " +
+                               std::to_string(free_bytes) + " bytes are free");
   }
-  return weights->CopyToNodes(nodes);
+  return replicate ? weights->CopyToNodes(nodes) : weights->Interleave(nodes);
 }
 
 // Places the weights by options.numa. Returns the rule that holds, which is not kAuto.
 Result<NumaRule> PlaceWeights(const CpuRuntimeOptions& options, const std::vector<NumaNode>& nodes,
                               ModelWeights* weights) {
+  const bool automatic = options.numa == NumaRule::kAuto;
   if (nodes.size() == 1 || options.numa == NumaRule::kOff) return NumaRule::kOff;
-  if (options.numa == NumaRule::kReplicate) {
-    SKEIN_RETURN_IF_ERROR(Replicate(options, nodes, weights));
-    return NumaRule::kReplicate;
-  }
-  const Status interleaved = weights->Interleave(nodes);
-  if (interleaved.ok()) return NumaRule::kInterleave;
-  if (options.numa == NumaRule::kAuto) return NumaRule::kOff;
-  return interleaved;
+  if (automatic && HasMemoryRule()) return NumaRule::kOff;  // somebody's own, as by numactl
+  const Status placed = PlaceMatrices(options, nodes, weights);
+  if (placed.ok()) return automatic ? NumaRule::kInterleave : options.numa;
+  if (!automatic) return placed;
+  spdlog::info("the weights lie where they were packed, on any of {} memory nodes: {}",
+               nodes.size(), placed.message());
+  return NumaRule::kOff;
 }
 
 class CpuRuntimeImpl final : public CpuRuntime {

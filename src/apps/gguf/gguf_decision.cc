@@ -1,5 +1,6 @@
 #include "apps/gguf/gguf_decision.h"
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -35,7 +36,9 @@ constexpr std::pair<const char*, const char*> kOptionBuckets[] = {
 Result<std::optional<double>> ReadTemperature(const GgufMetadata& metadata,
                                               const std::string& key) {
   SKEIN_ASSIGN_OR_RETURN(const auto value, metadata.Double(key));
-  if (value && !(*value > 0)) return metadata.Error(key, "must be a number above 0");
+  if (value && !(*value > 0 && std::isfinite(static_cast<float>(*value)))) {
+    return metadata.Error(key, "must be a number above 0, and finite");
+  }
   return value ? std::optional(ShortestDecimal(*value)) : value;
 }
 
@@ -109,16 +112,6 @@ Result<Json> LayaTokens(const GgufMetadata& metadata) {
   return json;
 }
 
-// Reads a number from 1 to `most` into `json`.
-Status ReadCount(const GgufKeys& keys, const char* name, int64_t most, const char* member,
-                 Json* json) {
-  SKEIN_RETURN_IF_ERROR(keys.Require(name, member, json));
-  const auto value = (*json)[member].get<int64_t>();
-  if (value >= 1 && value <= most) return Status::Ok();
-  return keys.Error(
-      name, "is " + std::to_string(value) + "; 1 to " + std::to_string(most) + " are allowed");
-}
-
 // A file has neither the scorer of the actions nor max_len: as in llama.cpp, a question with its
 // state may fill the encoder's context.
 Result<GgufDecision> ReadLaya(const GgufModel& file, std::string_view architecture,
@@ -138,14 +131,14 @@ Result<GgufDecision> ReadLaya(const GgufModel& file, std::string_view architectu
   config["encoder"] = kGgufModernBert;
   config[kNoActionHead] = true;
   Json sizes;
-  SKEIN_RETURN_IF_ERROR(ReadCount(keys, "block_count", kMaxLayers, "layers", &sizes));
-  SKEIN_RETURN_IF_ERROR(ReadCount(keys, "decision.block_count", sizes["layers"].get<int64_t>() - 1,
-                                  "head_layers", &config));
-  SKEIN_RETURN_IF_ERROR(ReadCount(keys, "context_length", kMaxPosition, "max_len", &config));
+  SKEIN_RETURN_IF_ERROR(keys.RequireCount("block_count", kMaxLayers, "layers", &sizes));
+  SKEIN_RETURN_IF_ERROR(keys.RequireCount(
+      "decision.block_count", sizes["layers"].get<int64_t>() - 1, "head_layers", &config));
+  SKEIN_RETURN_IF_ERROR(keys.RequireCount("context_length", kMaxPosition, "max_len", &config));
   SKEIN_RETURN_IF_ERROR(
-      ReadCount(keys, "decision.max_head_tokens", kMaxPosition, "head_max_len", &config));
-  SKEIN_RETURN_IF_ERROR(ReadCount(keys, "embedding_length", kMaxWidth, "width", &sizes));
-  SKEIN_RETURN_IF_ERROR(ReadCount(keys, "attention.head_count", kMaxWidth, "heads", &sizes));
+      keys.RequireCount("decision.max_head_tokens", kMaxPosition, "head_max_len", &config));
+  SKEIN_RETURN_IF_ERROR(keys.RequireCount("embedding_length", kMaxWidth, "width", &sizes));
+  SKEIN_RETURN_IF_ERROR(keys.RequireCount("attention.head_count", kMaxWidth, "heads", &sizes));
   const int32_t heads = LayaHeadCount(sizes["width"].get<int32_t>());
   if (sizes["heads"] == heads) return decision;
   return keys.Unsupported("attention.head_count",

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -143,9 +144,12 @@ TEST(GgufDecision, RefusesLayaWithOtherValues) {
   EXPECT_THAT(WithInt("tokenizer.ggml.mask_token_id", 1).Refusal(),
               HasSubstr("'tokenizer.chat_template.systemone' is not Laya's prompt"));
   const std::string cold = "modern-bert.decision.temperature.noul.2";
-  LayaFile file;
-  file.Replace(cold, [&](GgufBuilder* b) { b->Float(cold, 0); });
-  EXPECT_THAT(file.Refusal(), HasSubstr("'" + cold + "' must be a number above 0"));
+  for (const float value : {0.0f, -1.0f, std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN()}) {
+    LayaFile file;
+    file.Replace(cold, [&](GgufBuilder* b) { b->Float(cold, value); });
+    EXPECT_THAT(file.Refusal(), HasSubstr("'" + cold + "' must be a number above 0, and finite"));
+  }
 }
 
 TEST(GgufDecision, RefusesLayaOnAnotherEncoder) {

@@ -69,12 +69,14 @@ Result<int64_t> ReadMlpWidth(const GgufKeys& keys, int64_t num_layers) {
   return widths.front();
 }
 
-// The layers of a decision model's head, which follow the encoder's.
-Result<int64_t> NumHeadLayers(const GgufKeys& keys) {
+// The number of layers of a decision model's head, which follow the encoder's.
+Result<int64_t> NumHeadLayers(const GgufKeys& keys, int64_t num_layers) {
   SKEIN_ASSIGN_OR_RETURN(const auto type, keys.String("decision.type"));
   if (!type) return int64_t{0};
   SKEIN_ASSIGN_OR_RETURN(const auto count, keys.Int("decision.block_count"));
-  return count.value_or(0);
+  if (!count || (*count >= 0 && *count < num_layers)) return count.value_or(0);
+  return keys.Error("decision.block_count", "is " + std::to_string(*count) + ", of " +
+                                                std::to_string(num_layers) + " layers in all");
 }
 
 Status ReadSizes(const GgufModel& file, const GgufKeys& keys, const Members& members,
@@ -82,9 +84,10 @@ Status ReadSizes(const GgufModel& file, const GgufKeys& keys, const Members& mem
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor words, file.Find(kWords));
   (*config)["vocab_size"] = words.num_rows();
   SKEIN_RETURN_IF_ERROR(keys.Require("embedding_length", members.hidden, config));
-  SKEIN_RETURN_IF_ERROR(keys.Require("block_count", members.layers, config));
-  SKEIN_ASSIGN_OR_RETURN(const int64_t of_head, NumHeadLayers(keys));
-  const int64_t num_layers = (*config)[members.layers].get<int64_t>() - of_head;
+  SKEIN_RETURN_IF_ERROR(keys.RequireCount("block_count", kMaxLayers, members.layers, config));
+  const auto of_all = (*config)[members.layers].get<int64_t>();
+  SKEIN_ASSIGN_OR_RETURN(const int64_t of_head, NumHeadLayers(keys, of_all));
+  const int64_t num_layers = of_all - of_head;
   (*config)[members.layers] = num_layers;
   SKEIN_ASSIGN_OR_RETURN((*config)[members.mlp], ReadMlpWidth(keys, num_layers));
   SKEIN_RETURN_IF_ERROR(keys.Require("attention.head_count", members.heads, config));

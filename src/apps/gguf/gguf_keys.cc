@@ -13,6 +13,15 @@ Status GgufKeys::RequireDouble(const char* name, const char* member,
   return Status::Ok();
 }
 
+Status GgufKeys::RequireCount(const char* name, int64_t most, const char* member,
+                              nlohmann::ordered_json* json) const {
+  SKEIN_RETURN_IF_ERROR(Require(name, member, json));
+  const auto value = (*json)[member].get<int64_t>();
+  if (value >= 1 && value <= most) return Status::Ok();
+  return Error(name,
+               "is " + std::to_string(value) + "; 1 to " + std::to_string(most) + " are allowed");
+}
+
 Result<std::vector<int64_t>> GgufKeys::IntOrInts(const char* name) const {
   Result<std::optional<std::vector<int64_t>>> list = Ints(name);
   if (list.ok()) return std::move(list).value().value_or(std::vector<int64_t>());

@@ -43,6 +43,9 @@ class GgufKeys {
     (*json)[member] = *value;
     return Status::Ok();
   }
+  // The same for a number from 1 to `most`.
+  Status RequireCount(const char* name, int64_t most, const char* member,
+                      nlohmann::ordered_json* json) const;
   // The same for a number with a point, as the original config said it.
   Status RequireDouble(const char* name, const char* member, nlohmann::ordered_json* json) const;
   Status Unsupported(const char* name, const std::string& problem) const {

@@ -49,11 +49,15 @@ Status ReadSpecialTokens(const std::string& dir, const NamedTokens& tokens) {
   return Status::Ok();
 }
 
+// The room, in tokens, that a step has for a question and its state, the longer one apart.
+constexpr int32_t kUsualQuestionTokens = 1024;
+
 Result<DecisionModelTraits> LayaTraits(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const LayaConfig config, LoadLayaConfig(model_dir));
   DecisionModelTraits traits;
   traits.family = "laya";
-  traits.max_len = traits.usual_len = config.max_len;
+  traits.max_len = config.max_len;
+  traits.usual_len = std::min(config.max_len, config.head_max_len + kUsualQuestionTokens);
   traits.head_max_len = config.head_max_len;
   traits.parallel = config.parallel;
   traits.temperature = config.temperature;
@@ -64,9 +68,6 @@ Result<DecisionModelTraits> LayaTraits(const std::string& model_dir) {
                                                     {"mask_token", &traits.mask_token}}));
   return traits;
 }
-
-// The room, in tokens, that a step has for a question in addition to its state.
-constexpr int32_t kUsualQuestionTokens = 1024;
 
 Result<DecisionModelTraits> SysoneModelTraits(const std::string& model_dir) {
   SKEIN_ASSIGN_OR_RETURN(const SysoneConfig config, LoadSysoneConfig(model_dir));

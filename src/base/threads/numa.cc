@@ -71,13 +71,14 @@ std::vector<NumaNode> NumaNodes(const std::string& folder) {
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return {NumaNode{}};  // > CPU_SETSIZE
   std::vector<NumaNode> nodes;
   std::error_code error;  // no such folder: no node
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename();
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename();
     if (!name.starts_with("node")) continue;
     const std::optional<int32_t> id = ParseNumber(std::string_view(name).substr(4));
     if (!id || *id >= kMostNodes) continue;
     NumaNode node{*id, {}};
-    for (const int32_t processor : ParseCpuList(FirstLineOf(entry.path() / "cpulist"))) {
+    for (const int32_t processor : ParseCpuList(FirstLineOf(entry->path() / "cpulist"))) {
       if (MayRunOn(processor, allowed)) node.processors.push_back(processor);
     }
     if (!node.processors.empty()) nodes.push_back(std::move(node));
@@ -96,6 +97,11 @@ cpu_set_t ProcessorsOf(const NumaNode& node) {
   CPU_ZERO(&set);
   for (const int32_t processor : node.processors) CPU_SET(processor, &set);
   return set;
+}
+
+bool HasMemoryRule() {
+  int mode = MPOL_DEFAULT;
+  return syscall(SYS_get_mempolicy, &mode, nullptr, 0, nullptr, 0) == 0 && mode != MPOL_DEFAULT;
 }
 
 Status InterleavePages(std::byte* memory, size_t size_bytes, const std::vector<NumaNode>& nodes) {

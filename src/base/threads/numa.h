@@ -36,6 +36,9 @@ cpu_set_t ProcessorsOf(const NumaNode& node);
 // Reads a list of numbers as Linux writes it ("0-2,5"). Empty if `text` is no such list.
 std::vector<int32_t> ParseCpuList(const std::string& text);
 
+// Whether the calling thread has a rule for the place of its memory, as by numactl.
+bool HasMemoryRule();
+
 // Lets the pages of memory lie on the nodes in turn, whichever threads use them. REQUIRES: the
 // memory is page-aligned, and nothing has been written to it. kUnsupported if the system refuses,
 // as in a container without the right to it.
@@ -47,7 +50,8 @@ Status InterleavePages(std::byte* memory, size_t size_bytes, const std::vector<N
 Status OnEachNode(const std::vector<NumaNode>& nodes,
                   const std::function<void(int32_t index)>& write);
 
-// The index of the calling thread's node in the list that its ThreadTeam was bound to; else 0.
+// The index of the calling thread's node in the list that its ThreadTeam is bound to. 0 if no bound
+// team has had a ticket for this thread. It stays after the team's last ticket.
 inline int32_t& ThisNode() {
   static constinit thread_local int32_t node = 0;
   return node;

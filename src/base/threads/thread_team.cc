@@ -75,9 +75,9 @@ int BindTo(const cpu_set_t& processors, pthread_t thread) {
   return pthread_setaffinity_np(thread, sizeof(processors), &processors);
 }
 
-Status CannotPin(int error) {
-  return {StatusCode::kUnsupported,
-          std::string("threads cannot be pinned here: ") + std::strerror(error), "pin_threads"};
+Status CannotBind(const char* option, const std::string& because) {
+  return {StatusCode::kUnsupported, "threads cannot be bound to processors here: " + because,
+          option};
 }
 
 }  // namespace
@@ -176,10 +176,11 @@ struct ThreadTeam::State {
     for (std::thread& worker : workers) worker.join();
   }
 
-  Status Bind(std::vector<Place> new_places) {
+  // `option`: that which asks for it, for errors.
+  Status Bind(std::vector<Place> new_places, const char* option) {
     for (size_t i = 0; i < workers.size(); ++i) {
       const int error = BindTo(new_places[i + 1].processors, workers[i].native_handle());
-      if (error != 0) return CannotPin(error);
+      if (error != 0) return CannotBind(option, std::strerror(error));
     }
     places = std::move(new_places);
     return Status::Ok();
@@ -230,6 +231,7 @@ int ThreadsOrAll(int threads) {
 Status ThreadTeam::Pin(const std::vector<NumaNode>& nodes) {
   int num_processors = 0;
   for (const NumaNode& node : nodes) num_processors += static_cast<int>(node.processors.size());
+  if (num_processors == 0) return CannotBind("pin_threads", "their list is not to be had");
   if (num_processors < num_threads_) {
     return {StatusCode::kInvalidArgument,
             "pin_threads: " + std::to_string(num_threads_) +
@@ -237,11 +239,11 @@ Status ThreadTeam::Pin(const std::vector<NumaNode>& nodes) {
                 " processors that this process may run on",
             "pin_threads"};
   }
-  return state_->Bind(PlacesOn(nodes, num_threads_, /*own_processor=*/true));
+  return state_->Bind(PlacesOn(nodes, num_threads_, /*own_processor=*/true), "pin_threads");
 }
 
 Status ThreadTeam::BindToNodes(const std::vector<NumaNode>& nodes) {
-  return state_->Bind(PlacesOn(nodes, num_threads_, /*own_processor=*/false));
+  return state_->Bind(PlacesOn(nodes, num_threads_, /*own_processor=*/false), "numa");
 }
 
 void ThreadTeam::PinLeader() {

@@ -31,10 +31,10 @@ class ThreadTeam {
 
   int num_threads() const { return num_threads_; }
 
-  // Binds every thread of the team to its own processor, among those of the nodes, whose threads
-  // differ in number by their processors alone. Workers are bound now; the leader is bound when it
-  // calls PinLeader. Fails with kInvalidArgument if there are fewer processors than threads, and
-  // with kUnsupported if the system refuses.
+  // Binds every thread of the team to a processor of its own. Each node gets threads in proportion
+  // to its processors. Workers are bound now; the leader is bound when it calls PinLeader. Fails
+  // with kInvalidArgument if there are fewer processors than threads, and with kUnsupported if the
+  // system refuses.
   [[nodiscard]] Status Pin(const std::vector<NumaNode>& nodes);
   // Binds the threads to nodes in the same way, each to all processors of its node. From now on,
   // ThisNode() is the index of a thread's node in `nodes` while it works on a ticket.

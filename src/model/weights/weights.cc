@@ -163,6 +163,16 @@ size_t ModelWeights::bytes() const {
   return bytes;
 }
 
+ModelWeights::MatrixBytes ModelWeights::matrix_bytes() const {
+  MatrixBytes bytes;
+  (void)ForEachMatrix(*this, [&](const PackedWeight& matrix) {
+    bytes.all += static_cast<int64_t>(matrix.bytes());
+    bytes.largest = std::max(bytes.largest, static_cast<int64_t>(matrix.bytes()));
+    return Status::Ok();
+  });
+  return bytes;
+}
+
 Status ModelWeights::Interleave(const std::vector<NumaNode>& nodes) {
   return ForEachMatrix(*this, [&](PackedWeight& matrix) { return matrix.Interleave(nodes); });
 }

@@ -151,6 +151,11 @@ struct ModelWeights {
   // Writes the embedding of a token to out [hidden].
   void EmbeddingRow(int32_t token, float* out) const;
   size_t bytes() const;
+  // The bytes of the matrices that the two functions below place, and of the largest of them.
+  struct MatrixBytes {
+    int64_t all = 0, largest = 0;
+  };
+  MatrixBytes matrix_bytes() const;
   // PackedWeight's functions of these names, for all matrices of the layers, and for `output`.
   Status Interleave(const std::vector<NumaNode>& nodes);
   Status CopyToNodes(const std::vector<NumaNode>& nodes);
