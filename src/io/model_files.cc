@@ -19,7 +19,7 @@ namespace {
 constexpr char kSingleFile[] = "model.safetensors";
 constexpr char kIndexFile[] = "model.safetensors.index.json";
 constexpr char kGgufFile[] = "model.gguf";
-constexpr int64_t kMaxExperts = 4096, kMaxLayers = 4096;
+constexpr int64_t kMaxExperts = 4096;
 
 // The name of a shard must be a plain file name: an index must not lead out of the model's
 // directory.
@@ -183,10 +183,10 @@ struct GgufLayout {
     SKEIN_ASSIGN_OR_RETURN(const auto further, metadata.Int(at + "nextn_predict_layers"));
     if (layers && further.value_or(0) > 0) layout.num_layers = *layers - *further;
     SKEIN_ASSIGN_OR_RETURN(const auto of_head, metadata.Int(at + "decision.block_count"));
-    const auto bounded = [](std::optional<int64_t> count) {  // files may lie
-      return std::clamp(count.value_or(0), int64_t{0}, kMaxLayers);
-    };
-    layout.num_encoder_layers = std::max<int64_t>(bounded(layers) - bounded(of_head), 0);
+    const int64_t head_layers = of_head.value_or(0);  // a file may state any number
+    if (head_layers > 0 && layers.value_or(0) > head_layers) {
+      layout.num_encoder_layers = *layers - head_layers;
+    }
     if (!InterleavesHeads(layout.architecture)) return layout;
     SKEIN_ASSIGN_OR_RETURN(const auto heads, metadata.Int(at + "attention.head_count"));
     SKEIN_ASSIGN_OR_RETURN(const auto kv_heads, metadata.Int(at + "attention.head_count_kv"));

@@ -1,12 +1,11 @@
 #include "apps/gguf/gguf_convert.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "apps/gguf/description_files.h"
 #include "apps/gguf/gguf_architecture.h"
 #include "apps/gguf/gguf_decision.h"
 #include "apps/gguf/gguf_modules.h"
@@ -72,10 +71,6 @@ Status WriteWeights(const std::vector<GgufSource>& sources, const LoraAdapter* a
   return writer.Close();
 }
 
-Status WriteJson(const std::string& path, const Json& json) {
-  return WriteFile(path, json.dump(2) + "\n");
-}
-
 Json GenerationConfig(const Json& config) {
   Json generation = Json::object();
   for (const char* member : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
@@ -110,9 +105,7 @@ struct Description {
   Status WriteLaya(const std::string& dir) const {
     const std::string encoder = dir + "/encoder", tokens = dir + "/tokenizer";
     for (const std::string& folder : {encoder, tokens}) {
-      std::error_code error;
-      std::filesystem::create_directories(folder, error);
-      if (error) return Invalid(folder + ": " + error.message());
+      SKEIN_RETURN_IF_ERROR(MakeDirectory(folder));
     }
     Json tokenizer_config = Json::parse(tokenizer.tokenizer_config_json);
     tokenizer_config.update(decision->tokens);

@@ -139,11 +139,10 @@ Result<GgufDecision> ReadLaya(const GgufModel& file, std::string_view architectu
       keys.RequireCount("decision.max_head_tokens", kMaxPosition, "head_max_len", &config));
   SKEIN_RETURN_IF_ERROR(keys.RequireCount("embedding_length", kMaxWidth, "width", &sizes));
   SKEIN_RETURN_IF_ERROR(keys.RequireCount("attention.head_count", kMaxWidth, "heads", &sizes));
-  const int32_t heads = LayaHeadCount(sizes["width"].get<int32_t>());
-  if (sizes["heads"] == heads) return decision;
-  return keys.Unsupported("attention.head_count",
-                          "is " + sizes["heads"].dump() + "; the decision head has " +
-                              std::to_string(heads) + " heads, and only as many are supported");
+  const std::string problem =
+      LayaHeadsProblem(sizes["width"].get<int64_t>(), sizes["heads"].get<int64_t>());
+  if (!problem.empty()) return keys.Unsupported("attention.head_count", problem);
+  return decision;
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #include "apps/gguf/gguf_modules.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "apps/gguf/description_files.h"
 #include "apps/gguf/gguf_keys.h"
 #include "io/safetensors_writer.h"
 #include "server/json/json.h"
@@ -34,17 +34,6 @@ Result<std::string> PoolingMode(const GgufModel& file, const GgufArchitecture& a
     default:
       return keys.Unsupported(kKey, "is " + std::to_string(*type) + "; supported are 0 to 4");
   }
-}
-
-Status MakeDirectory(const std::string& dir) {
-  std::error_code error;
-  std::filesystem::create_directory(dir, error);
-  if (!error) return Status::Ok();
-  return Status(StatusCode::kInvalidArgument, dir + ": " + error.message());
-}
-
-Status WriteJson(const std::string& path, const Json& json) {
-  return WriteFile(path, json.dump(2) + "\n");
 }
 
 Status WriteDense(const GgufTensor& matrix, const std::string& dir) {

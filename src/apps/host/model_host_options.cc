@@ -105,9 +105,9 @@ void AddLimitOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_flag("--pin-threads", o->pin_threads, "Bind each of them to a processor of its own");
   AddChoice(app, "--numa", &o->numa,
             "Where weights lie on a machine with several memory nodes: on the nodes in turn "
-            "(interleave), whole on each node (replicate: "
-            "with as many copies in memory), or where they are packed (off); auto: interleave if "
-            "the system allows it, unless the process has a rule of its own (numactl)");
+            "(interleave), whole on each node (replicate: with as many copies in memory), or "
+            "where they are packed (off); auto: interleave if the system allows it, unless the "
+            "process has a rule of its own (numactl)");
   app->add_option("--max-model-len", o->max_model_len,
                   "Tokens of prompt and output together; 0: the model's own limit, as far as the "
                   "KV memory holds it")

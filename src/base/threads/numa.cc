@@ -20,8 +20,6 @@
 #include <system_error>
 #include <thread>
 
-#include "base/ceil_div.h"
-
 namespace skein {
 namespace {
 

@@ -74,15 +74,16 @@ Result<LayaConfig> LoadLayaConfig(const std::string& model_dir) {
   return config;
 }
 
-int32_t LayaHeadCount(int32_t hidden_size) { return std::max(1, hidden_size / kHeadDim); }
+std::string LayaHeadsProblem(int64_t width, int64_t num_heads) {
+  const int64_t of_head = std::max<int64_t>(1, width / kHeadDim);
+  if (num_heads == of_head) return "";
+  return "is " + std::to_string(num_heads) + "; the decision head has " + std::to_string(of_head) +
+         " heads, and only as many are supported";
+}
 
 Status AddLayaHead(const LayaConfig& laya, const JsonObject& encoder, ModelConfig* config) {
-  const int32_t heads = LayaHeadCount(config->hidden_size);
-  if (config->num_heads != heads) {
-    return Unsupported(encoder, "num_attention_heads",
-                       "is " + std::to_string(config->num_heads) + "; the decision head has " +
-                           std::to_string(heads) + " heads, and only as many are supported");
-  }
+  const std::string problem = LayaHeadsProblem(config->hidden_size, config->num_heads);
+  if (!problem.empty()) return Unsupported(encoder, "num_attention_heads", problem);
   config->head = Head::kDecision;
   config->decision.num_layers = laya.head_layers;
   config->decision.intermediate_size = kMlpFactor * config->hidden_size;

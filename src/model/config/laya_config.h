@@ -36,8 +36,9 @@ bool IsLayaDir(const std::string& model_dir);
 // member.
 Result<LayaConfig> LoadLayaConfig(const std::string& model_dir);
 
-// The number of attention heads in the layers of a head of this width.
-int32_t LayaHeadCount(int32_t hidden_size);
+// Checks that an encoder of this width and number of attention heads can have a decision head,
+// whose own number of heads depends on the width alone. Returns the problem; empty: none.
+std::string LayaHeadsProblem(int64_t width, int64_t num_heads);
 
 // Adds the head to the config of its encoder. Fails with kUnsupported if the width of the encoder's
 // attention heads differs from that of the head's.
