@@ -211,22 +211,61 @@ double GroupTurns::ServiceS(const Forecast& forecast) const {
   return load_.output_tokens() * forecast.num_rows / forecast.rate;
 }
 
-// The time from its arrival until the last of the requests that are there, or the last of those to
-// come, has a place in a batch of the forecast's rows and rate.
-double GroupTurns::LongestWaitS(const Forecast& forecast, double num_requests,
-                                const Arrivals& arrivals) const {
-  const double each_s = load_.output_tokens() / forecast.rate;
-  const double num_waiting = num_requests - forecast.num_rows;
-  const double last_s = (num_waiting + arrivals.per_s * arrivals.for_s) * each_s - arrivals.for_s;
-  return std::max({0.0, num_waiting * each_s, last_s});
+// The number of steps until so many of the batch's rows have ended. Only the mean progress of the
+// rows is known. Their progress counts as spread evenly around it.
+double GroupTurns::StepsToEnd(const Batch& batch, double num_ends) const {
+  const double active = tree_->num_active(), outputs = load_.output_tokens();
+  const double progress = std::min(static_cast<double>(batch.output_tokens) / active, outputs);
+  const double most = std::min(outputs, 2 * progress);
+  const double least = 2 * progress - most;
+  return outputs - most + num_ends / active * (most - least);
 }
 
-// Whether turns gain enough and no request waits longer.
-bool GroupTurns::BeginsTurns(const Forecast& all, const Forecast& turn, double num_requests,
-                             const Arrivals& arrivals) const {
+// The time until the batch has shrunk to `rows`. Until then, it keeps its groups.
+double GroupTurns::DrainS(const Batch& batch, double rows) const {
+  const double active = tree_->num_active();
+  const DecodeWork first = WorkOf(tree_->num_active(), batch);
+  const double asked = first.asked * rows / active;
+  const double unique = std::min(asked, first.unique - (active - rows) * own_tokens_);
+  const DecodeWork last{rows, asked, std::max(1.0, unique)};
+  const double step_us = (PredictUs(fit_, first) + PredictUs(fit_, last)) / 2;
+  return 1e-6 * step_us * FactorOf(kAll) * StepsToEnd(batch, active - rows);
+}
+
+// The time until the last of so many requests, those in the batch included, has a place in a batch
+// of the forecast's rows and rate. Each row that ends leaves its place to a request.
+double GroupTurns::LastJoinS(const Batch& batch, const Forecast& forecast,
+                             double num_requests) const {
+  const double rows = forecast.num_rows, active = tree_->num_active();
+  const double num_ends = num_requests - rows;
+  if (num_ends <= 0) return 0;
+  const double outputs = load_.output_tokens();
+  if (active > rows) {
+    return DrainS(batch, rows) + (num_requests - active) * outputs / forecast.rate;
+  }
+  // Rows that join from now on need all of their steps.
+  const double num_steps =
+      num_ends <= active ? StepsToEnd(batch, num_ends) : outputs * std::max(1.0, num_ends / rows);
+  return num_steps * rows / forecast.rate;
+}
+
+GroupTurns::Waits GroupTurns::WaitsOf(const Batch& batch, const Forecast& forecast,
+                                      double num_requests, const Arrivals& arrivals) const {
+  const double num_all = num_requests + arrivals.per_s * arrivals.for_s;
+  return {LastJoinS(batch, forecast, num_requests),
+          LastJoinS(batch, forecast, num_all) - arrivals.for_s};
+}
+
+// Whether turns gain enough and no request waits longer. In turns, the requests that are there wait
+// for the sake of those to come, which may not come. Both cases count as equally likely: that
+// requests arrive as before, and that no further request arrives.
+bool GroupTurns::BeginsTurns(const Batch& batch, const Forecast& all, const Forecast& turn,
+                             double num_requests, const Arrivals& arrivals) const {
   if (num_requests < kLeastRequests || turn.rate < (1 + options_.min_gain) * all.rate) return false;
-  const double wait_all_s = LongestWaitS(all, num_requests, arrivals);
-  return wait_all_s >= kLeastWaitS && LongestWaitS(turn, num_requests, arrivals) <= wait_all_s;
+  const Waits with_all = WaitsOf(batch, all, num_requests, arrivals);
+  const Waits in_turns = WaitsOf(batch, turn, num_requests, arrivals);
+  return with_all.LongestS() >= kLeastWaitS && in_turns.LongestS() <= with_all.LongestS() &&
+         in_turns.MeanS() <= with_all.MeanS();
 }
 
 // Whether the turn's requests raise the rate of the present batch.
@@ -286,7 +325,7 @@ bool GroupTurns::Decide(const Batch& batch, bool joinable, bool urgent, TimeUs n
   growth_ = 1;
   growth_ += arrivals.per_s * ServiceS(ChooseTurn(groups)) / num_requests;
   const Forecast turn = ChooseTurn(groups);
-  if (!restricts_) return BeginsTurns(all, turn, num_requests, arrivals) && Begin(turn);
+  if (!restricts_) return BeginsTurns(batch, all, turn, num_requests, arrivals) && Begin(turn);
   if (turn.rate < (1 + options_.min_gain / 2) * all.rate) {
     OpenAll();
     return true;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -44,7 +45,9 @@ struct DecodeLimits {
 // at the rate of the latest arrivals. It also counts the measured prefill time of a request, which
 // is the same in both ways. In turns, some groups wait for others. Turns therefore begin only if
 // requests would have to wait in any case, and if the predicted wait is no longer than in the way
-// `all`.
+// `all`. For both ways, the prediction counts the steps until the rows of the present batch end. A
+// batch of more rows than the turn's has to shrink first. The prediction also weighs the case that
+// no further request arrives.
 //
 // Measured steps correct the predictions by a factor for each of the two ways, within
 // [1 / kMaxFactor, kMaxFactor]. A way without measurements uses the factor of the other way. The
@@ -116,6 +119,15 @@ class GroupTurns {
     double per_s = 0;
     double for_s = 0;
   };
+  // The predicted waits of the last of the requests that are there, and of the last of those to
+  // come from its arrival on. Not positive: it finds a place at once.
+  struct Waits {
+    double present_s = 0;
+    double last_s = 0;
+    // If requests arrive as before. Without further arrivals, the longest wait is present_s.
+    double LongestS() const { return std::max(present_s, last_s); }
+    double MeanS() const { return (LongestS() + present_s) / 2; }  // of both cases
+  };
   // The groups of a batch, summed.
   struct Mix {
     double num_requests = 0;
@@ -134,10 +146,13 @@ class GroupTurns {
   Forecast ForecastAll(std::span<const TreeGroup> groups);
   Forecast ChooseTurn(std::span<const TreeGroup> groups);
   double ServiceS(const Forecast& forecast) const;
-  double LongestWaitS(const Forecast& forecast, double num_requests,
-                      const Arrivals& arrivals) const;
-  bool BeginsTurns(const Forecast& all, const Forecast& turn, double num_requests,
-                   const Arrivals& arrivals) const;
+  double StepsToEnd(const Batch& batch, double num_ends) const;
+  double DrainS(const Batch& batch, double rows) const;
+  double LastJoinS(const Batch& batch, const Forecast& forecast, double num_requests) const;
+  Waits WaitsOf(const Batch& batch, const Forecast& forecast, double num_requests,
+                const Arrivals& arrivals) const;
+  bool BeginsTurns(const Batch& batch, const Forecast& all, const Forecast& turn,
+                   double num_requests, const Arrivals& arrivals) const;
   bool TakesNextTurn(const Batch& batch, const Forecast& turn) const;
   bool Begin(const Forecast& turn);
 

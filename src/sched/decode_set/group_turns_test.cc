@@ -47,6 +47,25 @@ class GroupTurnsTest : public ::testing::Test {
     tree_.Add(handle);
     batch_.prompt_tokens += kShared * kChunk + 20;
   }
+  // Whether turns begin for requests of eight groups, of which the first are in the batch, with so
+  // many outputs each.
+  bool BeginsBeside(int num_active, int progress, int num_requests, TimeUs between_us) {
+    constexpr int kGroups = 8, kFewOutputs = 50;
+    Make(kCached);
+    batch_ = {};
+    for (int i = 0; i < num_requests; ++i) Arrive(i % kGroups, i * between_us, kFewOutputs);
+    std::vector<Handle> waiting;
+    for (const auto& [handle, group] : group_of_) waiting.push_back(handle);
+    const std::vector<Handle> joined(waiting.begin(), waiting.begin() + num_active);
+    waiting.erase(waiting.begin(), waiting.begin() + num_active);
+    for (const Handle handle : joined) Join(handle);
+    batch_.output_tokens = int64_t{progress} * num_active;
+    const bool begins = turns_->Decide(batch_, true, false, num_requests * between_us);
+    for (const Handle handle : joined) tree_.Finish(handle);
+    for (const Handle handle : waiting) tree_.Remove(handle);
+    group_of_.clear();
+    return begins;
+  }
   std::set<int> OpenedGroups() const {
     std::set<int> groups;
     for (const Handle handle : turns_->Opened()) groups.insert(group_of_.at(handle));
@@ -119,6 +138,21 @@ TEST_F(GroupTurnsTest, DoNotBeginWhereThoseToComeFindSlots) {
   Make(kCached);
   for (int i = 0; i < 400; ++i) Arrive(i % 20, i * 10'000, /*outputs=*/20);
   EXPECT_FALSE(turns_->Decide(batch_, true, false, 4'000'000));
+}
+
+// A batch of all groups has to shrink before turns gain. If no further request arrives, that takes
+// longer than turns save.
+TEST_F(GroupTurnsTest, DoNotBeginIfALargeBatchHasToShrink) {
+  constexpr TimeUs kBetweenUs = 10'000;
+  EXPECT_TRUE(BeginsBeside(/*num_active=*/0, /*progress=*/0, /*num_requests=*/300, kBetweenUs));
+  EXPECT_FALSE(BeginsBeside(/*num_active=*/270, /*progress=*/0, /*num_requests=*/300, kBetweenUs));
+}
+
+// The rows of a young batch end late. With all, those to come would wait for them.
+TEST_F(GroupTurnsTest, BeginEarlierBesideAYoungBatch) {
+  constexpr TimeUs kBetweenUs = 20'000;
+  EXPECT_TRUE(BeginsBeside(/*num_active=*/50, /*progress=*/0, /*num_requests=*/200, kBetweenUs));
+  EXPECT_FALSE(BeginsBeside(/*num_active=*/50, /*progress=*/25, /*num_requests=*/200, kBetweenUs));
 }
 
 TEST_F(GroupTurnsTest, TheNextTurnBeginsWhenTheBatchHasShrunk) {
