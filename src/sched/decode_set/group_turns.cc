@@ -232,13 +232,13 @@ double GroupTurns::DrainS(const Batch& batch, double rows) const {
   return 1e-6 * step_us * FactorOf(kAll) * StepsToEnd(batch, active - rows);
 }
 
-// The time until the last of so many requests, those in the batch included, has a place in a batch
-// of the forecast's rows and rate. Each row that ends leaves its place to a request.
+// The time until the last of so many requests, those in the batch included, has a slot in a batch
+// of the forecast's rows and rate. Each row that ends leaves its slot to a request.
 double GroupTurns::LastJoinS(const Batch& batch, const Forecast& forecast,
                              double num_requests) const {
   const double rows = forecast.num_rows, active = tree_->num_active();
   const double num_ends = num_requests - rows;
-  if (num_ends <= 0) return 0;
+  if (num_ends < 1) return 0;  // rows are whole, predicted requests are not
   const double outputs = load_.output_tokens();
   if (active > rows) {
     return DrainS(batch, rows) + (num_requests - active) * outputs / forecast.rate;
@@ -256,9 +256,10 @@ GroupTurns::Waits GroupTurns::WaitsOf(const Batch& batch, const Forecast& foreca
           LastJoinS(batch, forecast, num_all) - arrivals.for_s};
 }
 
-// Whether turns gain enough and no request waits longer. In turns, the requests that are there wait
-// for the sake of those to come, which may not come. Both cases count as equally likely: that
-// requests arrive as before, and that no further request arrives.
+// Whether turns gain enough, and the longest predicted wait is no longer than with all. In turns,
+// the requests that are there wait for the sake of those to come, which may not come. Two cases
+// count as equally likely: that requests arrive as before, and that no further request arrives. The
+// second has the rows and rates of the first.
 bool GroupTurns::BeginsTurns(const Batch& batch, const Forecast& all, const Forecast& turn,
                              double num_requests, const Arrivals& arrivals) const {
   if (num_requests < kLeastRequests || turn.rate < (1 + options_.min_gain) * all.rate) return false;

@@ -120,7 +120,7 @@ class GroupTurns {
     double for_s = 0;
   };
   // The predicted waits of the last of the requests that are there, and of the last of those to
-  // come from its arrival on. Not positive: it finds a place at once.
+  // come from its arrival on. Not positive: it finds a slot at once.
   struct Waits {
     double present_s = 0;
     double last_s = 0;

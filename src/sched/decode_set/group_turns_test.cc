@@ -49,9 +49,10 @@ class GroupTurnsTest : public ::testing::Test {
   }
   // Whether turns begin for requests of eight groups, of which the first are in the batch, with so
   // many outputs each.
-  bool BeginsBeside(int num_active, int progress, int num_requests, TimeUs between_us) {
+  bool BeginsBeside(int num_active, int progress, int num_requests, TimeUs between_us,
+                    int32_t max_rows = 500) {
     constexpr int kGroups = 8, kFewOutputs = 50;
-    Make(kCached);
+    Make(kCached, max_rows);
     batch_ = {};
     for (int i = 0; i < num_requests; ++i) Arrive(i % kGroups, i * between_us, kFewOutputs);
     std::vector<Handle> waiting;
@@ -148,11 +149,20 @@ TEST_F(GroupTurnsTest, DoNotBeginIfALargeBatchHasToShrink) {
   EXPECT_FALSE(BeginsBeside(/*num_active=*/270, /*progress=*/0, /*num_requests=*/300, kBetweenUs));
 }
 
-// The rows of a young batch end late. With all, those to come would wait for them.
+// The rows of a young batch end late, so requests without a slot would wait for long with all.
 TEST_F(GroupTurnsTest, BeginEarlierBesideAYoungBatch) {
   constexpr TimeUs kBetweenUs = 20'000;
-  EXPECT_TRUE(BeginsBeside(/*num_active=*/50, /*progress=*/0, /*num_requests=*/200, kBetweenUs));
-  EXPECT_FALSE(BeginsBeside(/*num_active=*/50, /*progress=*/25, /*num_requests=*/200, kBetweenUs));
+  constexpr int32_t kMaxRows = 200;
+  EXPECT_TRUE(
+      BeginsBeside(/*num_active=*/100, /*progress=*/0, /*num_requests=*/260, kBetweenUs, kMaxRows));
+  EXPECT_FALSE(BeginsBeside(/*num_active=*/100, /*progress=*/25, /*num_requests=*/260, kBetweenUs,
+                            kMaxRows));
+}
+
+// All requests, and all that are predicted to arrive, find a slot: part of a request does not wait.
+TEST_F(GroupTurnsTest, DoNotBeginBesideAYoungBatchWithFreeSlots) {
+  EXPECT_FALSE(BeginsBeside(/*num_active=*/50, /*progress=*/0, /*num_requests=*/200,
+                            /*between_us=*/20'000));
 }
 
 TEST_F(GroupTurnsTest, TheNextTurnBeginsWhenTheBatchHasShrunk) {
