@@ -1,9 +1,11 @@
 """Makes the training and validation examples of tools/train_decision_adapter.py.
 
-Half of them are about sentiment and use the rated sentences of VADER's data sets; the others come from
-the makers of default_model_data.py and from own sentences. A hash of a text decides its split.
+Most are own yes/no questions in groups. Of the others, a third is about sentiment and uses the rated sentences of
+VADER's data sets; the rest comes from the makers of default_model_data.py and from own sentences. A hash of a text,
+or of a group's name, decides its split.
 """
 import hashlib
+import pathlib
 import random
 from dataclasses import dataclass
 
@@ -22,6 +24,23 @@ def rated(folder, name):
     text = ground_truth(folder, f"{name}_GroundTruth.txt")
     rows = [line.split("\t") for line in text.split("\n")]
     return [(row[2].strip().replace("''", '"'), float(row[1])) for row in rows if len(row) >= 3]
+
+
+def yes_no_groups(path=pathlib.Path(__file__).with_name("decision_adapter_groups.txt")):
+    """[(name, questions, [(text, marks)])]; marks: one of y, n and - for each question."""
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        kind, _, rest = line.partition(" ")
+        if kind == "#":
+            found.append((rest, [], []))
+        elif kind == "Q":
+            found[-1][1].append(rest)
+        elif kind == "T":
+            marks, _, text = rest.partition(" | ")
+            found[-1][2].append((text, marks))
+            if len(marks) != len(found[-1][1]) or set(marks) - set("yn-"):
+                raise ValueError(f"{path}: the marks of {text!r} do not fit its questions")
+    return found
 
 
 def split_of(text):
@@ -189,6 +208,7 @@ class Maker:
     def __init__(self, split, seed, folder):
         self.split, self.rng = split, random.Random(f"{split}-{seed}-adapter")
         self.toy = toy.Maker(split, f"{seed}-adapter")
+        self.groups = [g for g in yes_no_groups() if split_of(g[0]) == split]
         self.levels = {}  # text: 0..4
         self.bands = {}  # (set, side): texts; side -1, 0, 1, and (set, "star", level)
         for name in SETS:
@@ -358,6 +378,17 @@ class Maker:
         return text, [Question("property yes/no", "predicate", q, [("yes", ""), ("no", "")], answer)
                       for q, answer in asked[:count + 1]]
 
+    def group_pack(self, _):
+        """At most four questions of either answer."""
+        _, questions, texts = self.any(self.groups)
+        text, marks = self.any(texts)
+        asked = []
+        for answer, mark in enumerate("yn"):
+            own = [q for q, m in zip(questions, marks) if m == mark]
+            asked += [(q, answer) for q in self.rng.sample(own, min(4, len(own)))]
+        return text, [Question("group yes/no", "predicate", q, [("yes", ""), ("no", "")], answer)
+                      for q, answer in self.rng.sample(asked, len(asked))]
+
     def own_entry(self, entries):
         part = [e for e in entries if split_of(e[0]) == self.split]
         return self.any(part or entries)
@@ -387,7 +418,8 @@ class Maker:
 
     SOURCES = ["sentiment"] * 34 + ["stars"] * 9 + ["emotion"] * 7 + ["topic"] * 6 + ["language"] * 3 \
         + ["intent"] * 7 + ["spam"] * 10 + ["urgency"] * 8 + ["fact"] * 10 + ["yes_no"] * 10 + ["relevance"] * 5 \
-        + ["toy review", "toy mail", "toy ticket", "toy people", "toy people", "toy relevance"]
+        + ["toy review", "toy mail", "toy ticket", "toy people", "toy people", "toy relevance"] \
+        + ["group"] * 200
     LABELLED = {
         "emotion": (sets.EMOTIONS, toy.w.lines("""
             Which emotion does the text express?
@@ -420,7 +452,7 @@ class Maker:
         count = self.any([3, 4, 4, 5])
         if source.startswith("toy "):
             return self.finish(*self.toy_pack(source.removeprefix("toy "), count))
-        if source in ("fact", "relevance", "yes_no"):
+        if source in ("fact", "relevance", "yes_no", "group"):
             return self.finish(*getattr(self, source + "_pack")(count))
         if self.chance(0.06):
             return self.with_examples(source)

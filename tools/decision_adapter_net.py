@@ -1,7 +1,7 @@
 """SmolLM2-135M with a LoRA adapter, written out for training on a processor.
 
-The base weights stay as they are, in bfloat16; the adapter's matrices are float32 and are rounded to
-bfloat16 once in each step. Shapes: T tokens of the batch's rows together, D = 576, R = 8.
+The base weights stay as they are, in bfloat16 or float32; the adapter's matrices are float32 and are
+rounded to the base's type once in each step. Shapes: T tokens of the batch's rows together, D = 576, R = 8.
 """
 import json
 import math
@@ -36,10 +36,10 @@ class Adapter(nn.Module):
     def key(layer, part):
         return f"{layer}_{part.replace('.', '_')}"
 
-    def rounded(self):
-        """The matrices in bfloat16, B with the factor alpha / rank; one step's copy."""
+    def rounded(self, dtype):
+        """The matrices in the net's type, B with the factor alpha / rank; one step's copy."""
         scale = self.alpha / self.rank
-        return {k: (v * scale if k.endswith("_B") else v).bfloat16() for k, v in self.pairs.items()}
+        return {k: (v * scale if k.endswith("_B") else v).to(dtype) for k, v in self.pairs.items()}
 
     def save(self, folder, base):
         names = {(n, p): f"base_model.model.model.layers.{n}.{p}"
@@ -79,7 +79,8 @@ def turned(x, cos, sin):
 class Net:
     """The frozen base; `hidden` and `logits` take a step's adapter matrices, or None for the base."""
 
-    def __init__(self, state, dtype=torch.bfloat16):
+    def __init__(self, state, dtype):
+        self.dtype = dtype
         self.weights = {k.removeprefix("model."): v.to(dtype) for k, v in state.items()}
         self.embedding = self.weights["embed_tokens.weight"]
         angles = torch.arange(2048)[:, None] / ROPE_THETA ** (torch.arange(0, HEAD, 2) / HEAD)

@@ -28,6 +28,7 @@ from decision_adapter_net import Adapter, Net
 
 BASE = "HuggingFaceTB/SmolLM2-135M-Instruct"
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+TYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
 FINAL_WEIGHT = 0.2  # of the token that ends an answer, beside 1 for the answer's own
 
 
@@ -178,7 +179,7 @@ def train(rank, args, meeting):
     torch.distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank,
                                          world_size=args.processes)
     torch.manual_seed(args.seed)
-    tokenizer, net = load_tokenizer(args.work), Net(torch.load(args.work / "base.pt"))
+    tokenizer, net = load_tokenizer(args.work), Net(torch.load(args.work / "base.pt"), TYPES[args.type])
     adapter = (Adapter.load(args.start) if args.start
                else Adapter(args.rank, args.alpha, args.first_layer))
     replies = [r for i, r in enumerate(chat_replies(args.work, tokenizer)) if i % 4] if args.chat_every else []
@@ -190,7 +191,7 @@ def train(rank, args, meeting):
     step, progress = 0, 0.0
     while progress < 1:
         batch = next(feed)
-        matrices = adapter.rounded()
+        matrices = adapter.rounded(net.dtype)
         if args.chat_every and step % args.chat_every == rank:
             loss = chat_loss(net, matrices, rng.sample(replies, 4))
             chat_recent.append(loss.item())
@@ -231,6 +232,8 @@ def arguments():
     parser.add_argument("--rows", type=int, default=6, help="texts of one process in one step")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--type", choices=TYPES, default="bf16",
+                        help="of the arithmetic; f32 is far faster where the processor has no bf16 products")
     parser.add_argument("--rank", type=int, default=8)
     parser.add_argument("--alpha", type=int, default=16)
     parser.add_argument("--first-layer", type=int, default=10, help="the first of 30 layers with an adapter")
