@@ -1,6 +1,11 @@
-"""Writes the directory of a Laya model as the GGUF file that llama.cpp's converter makes of it."""
+"""Writes the directory of a Laya model as the GGUF file that llama.cpp's converter makes of it.
+
+    python tests/laya_gguf.py FOLDER FILE f32|bf16|q8_0
+"""
 import json
+import pathlib
 import shutil
+import sys
 
 import gguf
 import numpy
@@ -109,3 +114,7 @@ def with_mmbert_tokens(model, folder):
     tensors[words] = numpy.concatenate([known, more * known.std()])
     write_safetensors(folder / "model.safetensors", tensors)
     return folder
+
+
+if __name__ == "__main__":
+    write_laya(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3])

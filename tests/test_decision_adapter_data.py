@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import decision_adapter_data as data  # noqa: E402: of tools/, not a package
 
 
-RUN = 6  # words: so many in a row are no chance
+RUN = 6  # words: so many in a row are no coincidence
 SOURCES = ("decision_adapter_groups.txt", "decision_adapter_pairs.py", "decision_adapter_words.py",
            "default_model_words.py")
 
