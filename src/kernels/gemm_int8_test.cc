@@ -92,7 +92,7 @@ class GemmInt8Test : public ::testing::TestWithParam<Isa> {
 };
 
 TEST_P(GemmInt8Test, EqualsTheReferenceForOddShapes) {
-  for (int32_t m : {1, 2, 7, 17, 50}) {
+  for (int32_t m : {1, 2, 7, 17, 50, 98}) {
     for (int32_t n : {1, 16, 31, 80, 144}) {
       for (int32_t k : {1, 2, 31, 33, 63, 65, 170}) EXPECT_TRUE(Check({m, n, k}));
     }
@@ -123,7 +123,7 @@ TEST_P(GemmInt8Test, EqualsTheReferenceForLargeShapes) {
 // Tests the largest sums that are possible, of either sign.
 TEST_P(GemmInt8Test, NoSumOverflows) {
   if (emulation_.has_value()) GTEST_SKIP() << "takes too long";
-  constexpr int32_t kRows = 2, kCols = 3;
+  constexpr int32_t kRows = 18, kCols = 3;
   const std::vector<float> a(size_t(kRows) * kMaxInt8Terms, 1.0f);
   std::vector<float> w(size_t(kCols) * kMaxInt8Terms, 1.0f);
   std::fill_n(w.begin(), kMaxInt8Terms, -1.0f);

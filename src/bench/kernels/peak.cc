@@ -74,23 +74,25 @@ __attribute__((target("avx512f,avx512vnni"))) double RunVnniPeak(const std::byte
   return static_cast<double>(steps) * kSums * 2 * 64;
 }
 
-// The instructions of an int8 dot product without VNNI. They take the signs from one operand.
+// The instructions of Winograd's inner product (kernels/cpu/gemm_int8_winograd_body.h).
 __attribute__((target("avx2"))) double RunAvx2Int8Peak(const std::byte* operands, int64_t steps,
                                                        int32_t* result) {
   constexpr int kSums = 12;
   const auto load = [operands](int i) __attribute__((target("avx2"))) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(operands + 32 * i));
   };
-  const __m256i x = _mm256_abs_epi8(load(0)), ones = _mm256_set1_epi16(1);
+  const __m256i w = load(0);
+  __m256i even = load(1), odd = load(2);
   __m256i sums[kSums];
 #pragma GCC unroll 16
-  for (int i = 0; i < kSums; ++i) sums[i] = load(i + 1);
+  for (int i = 0; i < kSums; ++i) sums[i] = load(i + 3);
   for (int64_t s = 0; s < steps; ++s) {
 #pragma GCC unroll 16
     for (int i = 0; i < kSums; ++i) {
-      // The operand depends on the sum, so that the compiler moves no product out of the loop.
-      const __m256i pairs = _mm256_maddubs_epi16(x, sums[i]);
-      sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(pairs, ones));
+      // For the compiler the operands change, so that it moves nothing out of the loop.
+      asm volatile("" : "+x"(even), "+x"(odd));
+      const __m256i a = _mm256_add_epi16(even, w), b = _mm256_add_epi16(odd, w);
+      sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(a, b));
     }
   }
 #pragma GCC unroll 16

@@ -10,13 +10,25 @@
 // These bodies must come after the vector type that they use.
 #include "kernels/cpu/gemm_blocks_body.h"
 #include "kernels/cpu/gemm_int8_body.h"
+#include "kernels/cpu/gemm_int8_winograd_body.h"
 #include "kernels/cpu/ops_body.h"
 
 namespace skein {
+namespace {
+
+// With fewer rows, widening a panel costs more than Winograd's inner product saves.
+constexpr int32_t kFewestWinogradRows = 12;
+
+void GemmInt8OfRows(const GemmCall& call) {
+  call.m < kFewestWinogradRows ? GemmInt8<avx2::Vec, avx2::Sums>(call)
+                               : GemmInt8Winograd<avx2::Vec>(call);
+}
+
+}  // namespace
 
 CpuOps Avx2Ops() {
   CpuOps ops = kOpsOf<avx2::Vec>;
-  ops.gemm_int8 = GemmInt8<avx2::Vec, avx2::Sums>;
+  ops.gemm_int8 = GemmInt8OfRows;
   ops.gemm_blocks = GemmBlocks<avx2::Vec, avx2::Blocks>;
   return ops;
 }

@@ -198,6 +198,41 @@ inline void FinishPanel(const GemmCall& call, const float* c, const float* up, i
 
 inline constexpr int32_t kRowsPerChunk = 24;  // rows whose sums are kept on the stack
 inline constexpr int32_t kPanelsPerGroup = 8;
+
+// Panels of one matrix that are computed at the same time; if the product is gated, first those of
+// the gate, then those of up.
+struct PanelGroup {
+  int32_t count = 0;
+  int32_t index[kPanelsPerGroup];
+  int32_t next = 0;  // the panel from which the computation goes on; may be behind the last
+};
+
+// Computes a product. sums(panels, row, rows, c) computes the sums of rows [row, row + rows), at
+// most kRows rows, over the panels to c [rows, 16 panels.count].
+template <class V, int32_t kRows, class Sums>
+inline void ForPanelGroups(const GemmCall& call, const Sums& sums) {
+  alignas(64) float c[kRows * kPanelCols * kPanelsPerGroup];
+  const bool gated = call.up_begin > 0;
+  const int32_t end = (call.n_end + kPanelCols - 1) / kPanelCols;
+  const int32_t most = gated ? kPanelsPerGroup / 2 : kPanelsPerGroup;
+  for (int32_t first = call.n_begin / kPanelCols; first < end; first += most) {
+    const int32_t count = end - first < most ? end - first : most;
+    PanelGroup panels = {.count = gated ? 2 * count : count, .next = first + count};
+    for (int32_t p = 0; p < count; ++p) {
+      panels.index[p] = first + p;
+      if (gated) panels.index[count + p] = first + call.up_begin / kPanelCols + p;
+    }
+    for (int32_t row = 0; row < call.m; row += kRows) {
+      const int32_t rows = call.m - row < kRows ? call.m - row : kRows;
+      sums(panels, row, rows, c);
+      for (int32_t p = 0; p < count; ++p) {
+        FinishPanel<V>(call, c + kPanelCols * p, gated ? c + kPanelCols * (count + p) : nullptr,
+                       kPanelCols * panels.count, row, rows, kPanelCols * (first + p));
+      }
+    }
+  }
+}
+
 // The number of elements of `a` that are widened to f32 at a time, so that they stay in the
 // first-level cache.
 inline constexpr int32_t kBlockElements = 4096;
@@ -232,28 +267,12 @@ inline void PanelSums(const GemmCall& call, const std::byte* const* panels, int 
 
 template <class V, bool kBf16>
 void Gemm(const GemmCall& call) {
-  alignas(64) float c[kRowsPerChunk * 16 * kPanelsPerGroup];
-  const bool swiglu = call.up_begin > 0;
-  const int32_t end = (call.n_end + 15) / 16;
-  const int32_t most = swiglu ? kPanelsPerGroup / 2 : kPanelsPerGroup;
-  for (int32_t first = call.n_begin / 16; first < end; first += most) {
-    const int32_t count = end - first < most ? end - first : most;
-    // With SwiGLU first the gate's panels, then those of up.
+  const auto sums = [&](const PanelGroup& group, int32_t row, int32_t rows, float* c) {
     const std::byte* panels[kPanelsPerGroup];
-    for (int32_t p = 0; p < count; ++p) {
-      panels[p] = call.w->panel(first + p);
-      if (swiglu) panels[count + p] = call.w->panel(first + call.up_begin / 16 + p);
-    }
-    const int num_panels = swiglu ? 2 * count : count;
-    for (int32_t row_begin = 0; row_begin < call.m; row_begin += kRowsPerChunk) {
-      const int32_t rows = call.m - row_begin < kRowsPerChunk ? call.m - row_begin : kRowsPerChunk;
-      PanelSums<V, kBf16>(call, panels, num_panels, row_begin, rows, c);
-      for (int32_t p = 0; p < count; ++p) {
-        FinishPanel<V>(call, c + 16 * p, swiglu ? c + 16 * (count + p) : nullptr, 16 * num_panels,
-                       row_begin, rows, 16 * (first + p));
-      }
-    }
-  }
+    for (int32_t p = 0; p < group.count; ++p) panels[p] = call.w->panel(group.index[p]);
+    PanelSums<V, kBf16>(call, panels, group.count, row, rows, c);
+  };
+  ForPanelGroups<V, kRowsPerChunk>(call, sums);
 }
 
 }  // namespace skein

@@ -12,19 +12,11 @@
 
 namespace skein {
 
-inline constexpr int32_t kDotRows = 96;   // rows whose sums are kept on the stack
-inline constexpr int32_t kDotPanels = 8;  // at a time; with SwiGLU half of them are of the gate
+inline constexpr int32_t kDotRows = 96;          // rows whose sums are kept on the stack
 inline constexpr int32_t kRowBlockBytes = 1024;  // of k, for all rows and panels at a time
 // The distance in bytes of rows in a block. It is an odd number of cache lines, which spreads the
 // rows over the sets of the first-level cache.
 inline constexpr int64_t kRowBlockStride = kRowBlockBytes + 64;
-
-// Panels of one matrix that are computed at the same time.
-struct DotPanels {
-  int32_t count = 0;
-  int32_t index[kDotPanels];
-  int32_t next = 0;  // the panel from which the computation goes on; may be behind the last
-};
 
 // Copies `bytes` of each row to rows that are kRowBlockStride bytes apart, as the instruction takes
 // them. Pads the last group with zeros. `stride` is the distance of rows in bytes.
@@ -79,7 +71,7 @@ inline void AddRowBlock(const std::byte* block, int32_t rows, const std::byte* c
 
 // Computes the sums of `rows` rows from `row` on over the panels, to c [rows, 16 panels.count].
 template <class D>
-inline void DotPanelSums(const GemmCall& call, const DotPanels& panels, int32_t row, int32_t rows,
+inline void DotPanelSums(const GemmCall& call, const PanelGroup& panels, int32_t row, int32_t rows,
                          float* c) {
   constexpr int32_t kBlockTermsOfRow = kRowBlockBytes / D::kTermBytes;
   constexpr int32_t kGroupTerms = 4 / D::kTermBytes;
@@ -97,7 +89,7 @@ inline void DotPanelSums(const GemmCall& call, const DotPanels& panels, int32_t 
                     terms * D::kTermBytes, block);
     const int32_t num_groups = (terms + kGroupTerms - 1) / kGroupTerms;
     const bool last = begin + terms == k;
-    const std::byte* parts[kDotPanels];
+    const std::byte* parts[kPanelsPerGroup];
     for (int32_t p = 0; p < panels.count; ++p) {
       parts[p] = call.w->panel(panels.index[p]) + begin / kGroupTerms * kGroupBytes;
     }
@@ -114,27 +106,10 @@ inline void DotPanelSums(const GemmCall& call, const DotPanels& panels, int32_t 
 
 template <class D>
 void GemmDots(const GemmCall& call) {
-  alignas(64) float c[kDotRows * kPanelCols * kDotPanels];
-  const bool swiglu = call.up_begin > 0;
-  const int32_t end = (call.n_end + kPanelCols - 1) / kPanelCols;
-  const int32_t most = swiglu ? kDotPanels / 2 : kDotPanels;
-  for (int32_t first = call.n_begin / kPanelCols; first < end; first += most) {
-    const int32_t count = end - first < most ? end - first : most;
-    DotPanels panels = {.count = swiglu ? 2 * count : count, .next = first + count};
-    for (int32_t p = 0; p < count; ++p) {
-      panels.index[p] = first + p;
-      if (swiglu) panels.index[count + p] = first + call.up_begin / kPanelCols + p;
-    }
-    for (int32_t row = 0; row < call.m; row += kDotRows) {
-      const int32_t rows = call.m - row < kDotRows ? call.m - row : kDotRows;
-      DotPanelSums<D>(call, panels, row, rows, c);
-      for (int32_t p = 0; p < count; ++p) {
-        FinishPanel<avx512::Vec>(call, c + kPanelCols * p,
-                                 swiglu ? c + kPanelCols * (count + p) : nullptr,
-                                 kPanelCols * panels.count, row, rows, kPanelCols * (first + p));
-      }
-    }
-  }
+  const auto sums = [&](const PanelGroup& panels, int32_t row, int32_t rows, float* c) {
+    DotPanelSums<D>(call, panels, row, rows, c);
+  };
+  ForPanelGroups<avx512::Vec, kDotRows>(call, sums);
 }
 
 }  // namespace skein

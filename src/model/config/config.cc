@@ -370,6 +370,7 @@ int64_t ModelConfig::KvBytesPerToken(DType dtype) const {
 }
 
 int32_t ModelConfig::KvLayer(int32_t layer) const {
+  if (bidirectional) return 0;
   if (!has_linear_layers()) return layer;
   return static_cast<int32_t>(
       std::count(decoder.linear.layers.begin(), decoder.linear.layers.begin() + layer, false));

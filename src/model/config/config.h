@@ -261,11 +261,14 @@ struct ModelConfig {
   bool IsLocal(int32_t layer) const { return has_local_layers() && local.layers[layer]; }
   bool has_linear_layers() const { return !decoder.linear.layers.empty(); }
   bool IsLinear(int32_t layer) const { return has_linear_layers() && decoder.linear.layers[layer]; }
-  // The number of layers with keys and values (all but linear layers), and the number of these
-  // before `layer`.
-  int32_t num_kv_layers() const { return KvLayer(num_layers); }
+  // The number of layers in the memory of keys and values, and the place of `layer` there. Linear
+  // layers have no keys and values. In a bidirectional model nobody reads those of a layer once the
+  // next one begins, so that all layers share one place.
+  int32_t num_kv_layers() const { return bidirectional ? 1 : KvLayer(num_layers); }
   int32_t KvLayer(int32_t layer) const;
-  int32_t num_linear_layers() const { return num_layers - num_kv_layers(); }
+  int32_t num_linear_layers() const {
+    return has_linear_layers() ? num_layers - num_kv_layers() : 0;
+  }
   int32_t num_base_layers() const { return num_layers - decision.num_layers; }
   // Whether the layer belongs to the head of a decision model.
   bool IsHeadLayer(int32_t layer) const { return layer >= num_base_layers(); }

@@ -1,0 +1,199 @@
+#pragma once
+
+// Products of int8 for many rows without an instruction for dot products of bytes, by Winograd's
+// inner product (S. Winograd, "A New Algorithm for Inner Product", IEEE Transactions on Computers,
+// 1968):
+//
+//   sum of a w = sum of (a_even + w_odd) (a_odd + w_even)
+//                - sum of a_even a_odd - sum of w_even w_odd
+//
+// Here a_even and a_odd are the elements of a row with even and odd indices, and each sum goes over
+// pairs of neighbours. It takes half of the multiplications and more additions, for which a
+// processor has more units. The sums are exact: those of int32 may wrap around, but the result
+// fits. math_body.h says how this file is used. Needs AVX2.
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/gemm_body.h"
+
+namespace skein {
+
+inline constexpr int32_t kWinogradRows = 96;  // rows whose sums are kept on the stack
+inline constexpr int32_t kWinogradTileRows = 4;
+inline constexpr int32_t kWinogradTerms = 256;  // of k, for all rows and panels at a time
+// Of a quad of a row: two even and two odd elements of 16 bits.
+inline constexpr int64_t kWideQuadBytes = 8;
+// The distance in bytes of rows in a block. It is an odd number of cache lines, which spreads the
+// rows over the sets of the first-level cache.
+inline constexpr int64_t kWideRowStride = kWinogradTerms / 4 * kWideQuadBytes + 64;
+// Of a quad of a panel: odd and even elements of the first 8 columns, then of the others.
+inline constexpr int64_t kWidePanelQuadBytes = 128;
+
+// The elements of quads with even and with odd indices, in 16 bits.
+struct WideQuads {
+  __m256i even, odd;
+};
+inline WideQuads Widen(__m256i quads) {
+  return {_mm256_srai_epi16(_mm256_slli_epi16(quads, 8), 8), _mm256_srai_epi16(quads, 8)};
+}
+
+inline __m256i LoadBytes(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
+inline void StoreBytes(__m256i bytes, void* p) {
+  _mm256_storeu_si256(static_cast<__m256i*>(p), bytes);
+}
+
+// Widens `terms` elements of a row to `out`, with zeros behind them up to a multiple of 32. Returns
+// the sum of the products of neighbours.
+inline int32_t WidenRow(const int8_t* a, int32_t terms, std::byte* out) {
+  __m256i sums = _mm256_setzero_si256();
+  for (int32_t i = 0; i < terms; i += 32, out += 64) {
+    alignas(32) int8_t last[32] = {};
+    if (terms - i < 32) __builtin_memcpy(last, a + i, terms - i);
+    const WideQuads wide = Widen(LoadBytes(terms - i < 32 ? last : a + i));
+    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(wide.even, wide.odd));
+    // The unpack instructions work within 128-bit halves.
+    const __m256i lower = _mm256_unpacklo_epi32(wide.even, wide.odd);
+    const __m256i upper = _mm256_unpackhi_epi32(wide.even, wide.odd);
+    StoreBytes(_mm256_permute2x128_si256(lower, upper, 0x20), out);
+    StoreBytes(_mm256_permute2x128_si256(lower, upper, 0x31), out + 32);
+  }
+  alignas(32) int32_t lane[8];
+  StoreBytes(sums, lane);
+  uint32_t sum = 0;
+  for (int32_t e : lane) sum += static_cast<uint32_t>(e);
+  return static_cast<int32_t>(sum);
+}
+
+// Widens quads of a panel to `out`. Subtracts the products of neighbours from the columns'
+// `products`.
+inline void WidenPanel(const std::byte* panel, int32_t num_quads, std::byte* out,
+                       __m256i (&products)[2]) {
+  for (int32_t i = 0; i < num_quads; ++i, panel += 64, out += kWidePanelQuadBytes) {
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      const WideQuads wide = Widen(LoadBytes(panel + 32 * half));
+      products[half] = _mm256_sub_epi32(products[half], _mm256_madd_epi16(wide.even, wide.odd));
+      StoreBytes(wide.odd, out + 64 * half);
+      StoreBytes(wide.even, out + 64 * half + 32);
+    }
+  }
+}
+
+// Adds (row_even + odd) (row_odd + even) to the sums. Assembly keeps the sum in its register, as
+// that of Fma does.
+inline __m256i AddWideQuads(__m256i sums, __m256i row_even, __m256i row_odd, __m256i odd,
+                            __m256i even) {
+  __m256i a, b;
+  asm("vpaddw %3, %5, %1\n\tvpaddw %4, %6, %2\n\tvpmaddwd %1, %2, %1\n\tvpaddd %1, %0, %0"
+      : "+x"(sums), "=&x"(a), "=&x"(b)
+      : "x"(row_even), "x"(row_odd), "x"(odd), "x"(even));
+  return sums;
+}
+
+inline __m256i BroadcastPair(const std::byte* p) {
+  int32_t pair;
+  __builtin_memcpy(&pair, p, sizeof(pair));
+  return _mm256_set1_epi32(pair);
+}
+
+// Adds quads of kWinogradTileRows widened rows and of a widened panel to c, which has row stride
+// ldc.
+inline void WinogradTile(const std::byte* rows, const std::byte* panel, int32_t num_quads, float* c,
+                         int64_t ldc) {
+  __m256i sums[kWinogradTileRows][2];
+#pragma GCC unroll 4
+  for (int r = 0; r < kWinogradTileRows; ++r) {
+    sums[r][0] = LoadBytes(c + r * ldc);
+    sums[r][1] = LoadBytes(c + r * ldc + 8);
+  }
+  for (int32_t i = 0; i < num_quads; ++i, rows += kWideQuadBytes, panel += kWidePanelQuadBytes) {
+    const __m256i odd[2] = {LoadBytes(panel), LoadBytes(panel + 64)};
+    const __m256i even[2] = {LoadBytes(panel + 32), LoadBytes(panel + 96)};
+#pragma GCC unroll 4
+    for (int r = 0; r < kWinogradTileRows; ++r) {
+      const __m256i row_even = BroadcastPair(rows + r * kWideRowStride);
+      const __m256i row_odd = BroadcastPair(rows + r * kWideRowStride + 4);
+      sums[r][0] = AddWideQuads(sums[r][0], row_even, row_odd, odd[0], even[0]);
+      sums[r][1] = AddWideQuads(sums[r][1], row_even, row_odd, odd[1], even[1]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kWinogradTileRows; ++r) {
+    StoreBytes(sums[r][0], c + r * ldc);
+    StoreBytes(sums[r][1], c + r * ldc + 8);
+  }
+}
+
+// Computes the scaled sums of rows [row, row + rows) over the panels, to c [kWinogradRows, 16
+// panels.count].
+template <class V>
+inline void WinogradSums(const GemmCall& call, const PanelGroup& panels, int32_t row, int32_t rows,
+                         float* c) {
+  alignas(64) std::byte block[kWinogradRows * kWideRowStride];
+  alignas(64) std::byte wide[kWinogradTerms / 4 * kWidePanelQuadBytes];
+  uint32_t row_products[kWinogradRows] = {};
+  __m256i products[kPanelsPerGroup][2];
+  for (auto& halves : products) halves[0] = halves[1] = _mm256_setzero_si256();
+  const int32_t k = call.w->k();
+  const int64_t ldc = kPanelCols * panels.count;
+  // The rows of the last tile that are not there are computed from what the block has.
+  const int32_t tile_rows = (rows + kWinogradTileRows - 1) / kWinogradTileRows * kWinogradTileRows;
+  for (int64_t i = 0; i < tile_rows * ldc; i += 8) StoreBytes(_mm256_setzero_si256(), c + i);
+  for (int32_t r = rows; r < tile_rows; ++r) {
+    __builtin_memset(block + r * kWideRowStride, 0, kWideRowStride);
+  }
+  const int8_t* a = static_cast<const int8_t*>(call.a) + row * call.lda;
+  for (int32_t begin = 0; begin < k; begin += kWinogradTerms) {
+    const int32_t terms = k - begin < kWinogradTerms ? k - begin : kWinogradTerms;
+    const int32_t num_quads = (terms + 3) / 4;
+    for (int32_t r = 0; r < rows; ++r) {
+      row_products[r] += static_cast<uint32_t>(
+          WidenRow(a + r * call.lda + begin, terms, block + r * kWideRowStride));
+    }
+    const auto part = [&](int32_t panel, int32_t at) {
+      return call.w->panel(panel) + int64_t{at} * kPanelCols;
+    };
+    for (int32_t p = 0; p < panels.count; ++p) {
+      WidenPanel(part(panels.index[p], begin), num_quads, wide, products[p]);
+      // Each tile prefetches an equal share of the part that comes next.
+      const std::byte* ahead = p + 1 < panels.count ? part(panels.index[p + 1], begin)
+                               : begin + terms < k  ? part(panels.index[0], begin + terms)
+                                                    : part(panels.next, 0);
+      const int64_t share = int64_t{terms} * kPanelCols * kWinogradTileRows / tile_rows;
+      for (int32_t r = 0; r < tile_rows; r += kWinogradTileRows) {
+        for (const std::byte* const stop = ahead + share; ahead < stop; ahead += 64) {
+          __builtin_prefetch(ahead);
+        }
+        WinogradTile(block + r * kWideRowStride, wide, num_quads, c + r * ldc + kPanelCols * p,
+                     ldc);
+      }
+    }
+  }
+  for (int32_t p = 0; p < panels.count; ++p) {
+    float* sums = c + kPanelCols * p;
+    for (int32_t r = 0; r < rows; ++r) {
+      const __m256i of_row = _mm256_set1_epi32(static_cast<int32_t>(row_products[r]));
+      for (int half = 0; half < 2; ++half) {
+        float* at = sums + r * ldc + 8 * half;
+        StoreBytes(_mm256_add_epi32(LoadBytes(at), _mm256_sub_epi32(products[p][half], of_row)),
+                   at);
+      }
+    }
+    ScaleSums<V>(call, sums, ldc, row, rows, kPanelCols * panels.index[p]);
+  }
+}
+
+template <class V>
+void GemmInt8Winograd(const GemmCall& call) {
+  const auto sums = [&](const PanelGroup& panels, int32_t row, int32_t rows, float* c) {
+    WinogradSums<V>(call, panels, row, rows, c);
+  };
+  ForPanelGroups<V, kWinogradRows>(call, sums);
+}
+
+}  // namespace skein
