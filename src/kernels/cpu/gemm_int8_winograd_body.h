@@ -24,12 +24,12 @@ namespace skein {
 inline constexpr int32_t kWinogradRows = 96;  // rows whose sums are kept on the stack
 inline constexpr int32_t kWinogradTileRows = 4;
 inline constexpr int32_t kWinogradTerms = 256;  // of k, for all rows and panels at a time
-// Of a quad of a row: two even and two odd elements of 16 bits.
+// A quad of a row, widened: two even and two odd elements of 16 bits.
 inline constexpr int64_t kWideQuadBytes = 8;
 // The distance in bytes of rows in a block. It is an odd number of cache lines, which spreads the
 // rows over the sets of the first-level cache.
 inline constexpr int64_t kWideRowStride = kWinogradTerms / 4 * kWideQuadBytes + 64;
-// Of a quad of a panel: odd and even elements of the first 8 columns, then of the others.
+// A quad of a panel, widened: odd and even elements of the first 8 columns, then of the others.
 inline constexpr int64_t kWidePanelQuadBytes = 128;
 
 // The elements of quads with even and with odd indices, in 16 bits.
@@ -141,7 +141,7 @@ inline void WinogradSums(const GemmCall& call, const PanelGroup& panels, int32_t
   for (auto& halves : products) halves[0] = halves[1] = _mm256_setzero_si256();
   const int32_t k = call.w->k();
   const int64_t ldc = kPanelCols * panels.count;
-  // The rows of the last tile that are not there are computed from what the block has.
+  // Rows of zeros fill up the last tile.
   const int32_t tile_rows = (rows + kWinogradTileRows - 1) / kWinogradTileRows * kWinogradTileRows;
   for (int64_t i = 0; i < tile_rows * ldc; i += 8) StoreBytes(_mm256_setzero_si256(), c + i);
   for (int32_t r = rows; r < tile_rows; ++r) {
