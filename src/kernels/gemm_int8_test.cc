@@ -132,7 +132,7 @@ TEST_P(GemmInt8Test, NoSumOverflows) {
 
 // A NaN or an infinity in a row reaches all results of that row, and no others.
 TEST_P(GemmInt8Test, RowsThatAreNoNumbersStaySo) {
-  const int32_t m = 5, n = 20, k = 70;
+  const int32_t m = 13, n = 20, k = 70;
   std::vector<float> a = random_.Floats(size_t(m) * k, DType::kF32, Range::kPlain);
   std::vector<float> w = random_.Floats(size_t(n) * k, DType::kF32, Range::kPlain);
   a[1 * k + 3] = std::numeric_limits<float>::quiet_NaN();
@@ -168,7 +168,8 @@ TEST_P(GemmInt8Test, ARowAloneEqualsTheRowAmongOthers) {
 }
 
 TEST_P(GemmInt8Test, SwiGluIsTheProductsAndThenSiluMul) {
-  for (const auto& [m, half, k] : {std::tuple{1, 32, 70}, {19, 48, 64}, {77, 80, 300}}) {
+  for (const auto& [m, half, k] :
+       {std::tuple{1, 32, 70}, {19, 48, 64}, {77, 80, 300}, {98, 112, 301}}) {
     for (const bool biased : {false, true}) {
       const Rows rows =
           Quantize(random_.Floats(size_t(m) * k, DType::kF32, Range::kPlain), m, k, k);
@@ -197,9 +198,10 @@ TEST_P(GemmInt8Test, SwiGluIsTheProductsAndThenSiluMul) {
       call.out = out.data();
       call.ldo = half;
       call.out_dtype = DType::kBf16;
-      for (int32_t begin : {0, 16}) {
+      const int32_t cut = m < 98 ? 16 : half;
+      for (int32_t begin = 0, end = cut; begin < half; begin = end, end = half) {
         call.n_begin = begin;
-        call.n_end = begin == 0 ? 16 : half;
+        call.n_end = end;
         kernels_->Gemm(call);
       }
       for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i].bits, expected[i].bits) << i;

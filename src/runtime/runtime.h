@@ -13,7 +13,7 @@ namespace skein {
 struct MemoryReport {
   int64_t weight_bytes = 0;
   int64_t kv_bytes = 0;        // reserved; on the processor, pages are used from the first write on
-  int64_t kv_block_bytes = 0;  // one block of all layers
+  int64_t kv_block_bytes = 0;  // of one KV block
   int64_t state_bytes = 0;     // of all slots for states; pages are used as in kv_bytes
   int64_t rope_bytes = 0;
   int64_t activation_bytes = 0;  // of the most steps that existed at the same time

@@ -217,7 +217,7 @@ class LoadedModel {
     if (states_.size() > 0) std::memset(states_.data(), 0xff, states_.size());
     context_.states = reinterpret_cast<float*>(states_.data());
     kv_ = AlignedBuffer(context_.kv_layout.total_bytes());
-    std::memset(kv_.data(), 0xff, kv_.size());
+    OverwriteKv();
     context_.kv = kv_.data();
     context_.local_rope = local_rope_.get();
   }
@@ -227,6 +227,8 @@ class LoadedModel {
   const ModelWeights& weights() const { return weights_; }
   const ModelConfig& config() const { return weights_.config; }
   int32_t vocab() const { return config().vocab_size; }
+  // Sets all keys and values to NaNs.
+  void OverwriteKv() { std::memset(kv_.data(), 0xff, kv_.size()); }
   // Behind the pooling of embeddings. Before a pass is made.
   void AddDense(DenseWeights dense) { weights_.embedding_dense.push_back(std::move(dense)); }
 

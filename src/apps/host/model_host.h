@@ -105,7 +105,7 @@ class ModelHost {
   virtual const std::string& model_dir() const = 0;
   // The directory that holds the decision profile of decision_entry().
   virtual const std::string& decision_dir() const = 0;
-  virtual int64_t kv_block_bytes() const = 0;   // of one block in all layers
+  virtual int64_t kv_block_bytes() const = 0;
   virtual const std::string& name() const = 0;  // the name of the directory, or org/name
   // Waits until no request runs, at most timeout_us. Then ends the remaining requests with
   // kUnavailable.

@@ -318,7 +318,8 @@ std::string ToText(const ModelInfo& info) {
     line("weights", dtype + ", " + Size(bytes));
   }
   line("KV per token",
-       fmt::format("{} bytes in {}", info.kv_bytes_per_token, NameOf(info.compute_dtype)));
+       fmt::format("{} bytes in {}{}", info.kv_bytes_per_token, NameOf(info.compute_dtype),
+                   c.bidirectional ? ", for one layer at a time" : ""));
   line("memory", Size(info.memory_bytes) + " for weights and one full context");
   if (info.int8_memory_bytes > 0) {
     line("  with int8", Size(info.int8_memory_bytes) + " under --quantization int8");

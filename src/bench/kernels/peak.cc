@@ -77,7 +77,7 @@ __attribute__((target("avx512f,avx512vnni"))) double RunVnniPeak(const std::byte
 // The instructions of Winograd's inner product (kernels/cpu/gemm_int8_winograd_body.h).
 __attribute__((target("avx2"))) double RunAvx2Int8Peak(const std::byte* operands, int64_t steps,
                                                        int32_t* result) {
-  constexpr int kSums = 12;
+  constexpr int kSums = 10;
   const auto load = [operands](int i) __attribute__((target("avx2"))) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(operands + 32 * i));
   };

@@ -21,7 +21,7 @@ constexpr int32_t kFewestWinogradRows = 12;
 
 void GemmInt8OfRows(const GemmCall& call) {
   call.m < kFewestWinogradRows ? GemmInt8<avx2::Vec, avx2::Sums>(call)
-                               : GemmInt8Winograd<avx2::Vec>(call);
+                               : avx2::GemmInt8Winograd(call);
 }
 
 }  // namespace

@@ -7,10 +7,10 @@
 //   sum of a w = sum of (a_even + w_odd) (a_odd + w_even)
 //                - sum of a_even a_odd - sum of w_even w_odd
 //
-// Here a_even and a_odd are the elements of a row with even and odd indices, and each sum goes over
-// pairs of neighbours. It takes half of the multiplications and more additions, for which a
-// processor has more units. The sums are exact: those of int32 may wrap around, but the result
-// fits. math_body.h says how this file is used. Needs AVX2.
+// a_even and a_odd are the elements of a row with even and odd indices. Each sum goes over the
+// pairs of an even index and the odd one behind it. It takes half of the multiplications and more
+// additions, for which a processor has more units. The sums are exact: those of int32 may wrap
+// around, but the result fits. math_body.h says how this file is used; it is for avx2::Vec.
 
 #include <immintrin.h>
 
@@ -19,16 +19,18 @@
 
 #include "kernels/cpu/gemm_body.h"
 
-namespace skein {
+namespace skein::avx2 {
 
 inline constexpr int32_t kWinogradRows = 96;  // rows whose sums are kept on the stack
+// The rows of a register tile: 8 sums, 4 registers of a panel, 2 of a row and 2 temporary ones.
 inline constexpr int32_t kWinogradTileRows = 4;
 inline constexpr int32_t kWinogradTerms = 256;  // of k, for all rows and panels at a time
+inline constexpr int32_t kWinogradQuads = kWinogradTerms / 4;
 // A quad of a row, widened: two even and two odd elements of 16 bits.
 inline constexpr int64_t kWideQuadBytes = 8;
 // The distance in bytes of rows in a block. It is an odd number of cache lines, which spreads the
 // rows over the sets of the first-level cache.
-inline constexpr int64_t kWideRowStride = kWinogradTerms / 4 * kWideQuadBytes + 64;
+inline constexpr int64_t kWideRowStride = kWinogradQuads * kWideQuadBytes + 64;
 // A quad of a panel, widened: odd and even elements of the first 8 columns, then of the others.
 inline constexpr int64_t kWidePanelQuadBytes = 128;
 
@@ -47,8 +49,8 @@ inline void StoreBytes(__m256i bytes, void* p) {
   _mm256_storeu_si256(static_cast<__m256i*>(p), bytes);
 }
 
-// Widens `terms` elements of a row to `out`, with zeros behind them up to a multiple of 32. Returns
-// the sum of the products of neighbours.
+// Widens a [terms] to out [terms / 4 quads, kWideQuadBytes], with zeros behind the terms up to a
+// multiple of 32. Returns the sum of the products of its pairs.
 inline int32_t WidenRow(const int8_t* a, int32_t terms, std::byte* out) {
   __m256i sums = _mm256_setzero_si256();
   for (int32_t i = 0; i < terms; i += 32, out += 64) {
@@ -69,8 +71,8 @@ inline int32_t WidenRow(const int8_t* a, int32_t terms, std::byte* out) {
   return static_cast<int32_t>(sum);
 }
 
-// Widens quads of a panel to `out`. Subtracts the products of neighbours from the columns'
-// `products`.
+// Widens a part of a panel [num_quads, 16 columns, 4] to out [num_quads, kWidePanelQuadBytes].
+// Subtracts the products of each column's pairs from `products`, which has 8 columns a register.
 inline void WidenPanel(const std::byte* panel, int32_t num_quads, std::byte* out,
                        __m256i (&products)[2]) {
   for (int32_t i = 0; i < num_quads; ++i, panel += 64, out += kWidePanelQuadBytes) {
@@ -101,8 +103,8 @@ inline __m256i BroadcastPair(const std::byte* p) {
   return _mm256_set1_epi32(pair);
 }
 
-// Adds quads of kWinogradTileRows widened rows and of a widened panel to c, which has row stride
-// ldc.
+// Adds the products of kWinogradTileRows widened rows, kWideRowStride bytes apart, and of a widened
+// panel [num_quads, kWidePanelQuadBytes] to c [kWinogradTileRows, 16], which has row stride ldc.
 inline void WinogradTile(const std::byte* rows, const std::byte* panel, int32_t num_quads, float* c,
                          int64_t ldc) {
   __m256i sums[kWinogradTileRows][2];
@@ -131,13 +133,12 @@ inline void WinogradTile(const std::byte* rows, const std::byte* panel, int32_t 
 
 // Computes the scaled sums of rows [row, row + rows) over the panels, to c [kWinogradRows, 16
 // panels.count].
-template <class V>
 inline void WinogradSums(const GemmCall& call, const PanelGroup& panels, int32_t row, int32_t rows,
                          float* c) {
   alignas(64) std::byte block[kWinogradRows * kWideRowStride];
-  alignas(64) std::byte wide[kWinogradTerms / 4 * kWidePanelQuadBytes];
-  uint32_t row_products[kWinogradRows] = {};
-  __m256i products[kPanelsPerGroup][2];
+  alignas(64) std::byte wide[kWinogradQuads * kWidePanelQuadBytes];
+  uint32_t row_products[kWinogradRows] = {};  // the sums of the products of each row's pairs
+  __m256i products[kPanelsPerGroup][2];       // the same of columns, negated
   for (auto& halves : products) halves[0] = halves[1] = _mm256_setzero_si256();
   const int32_t k = call.w->k();
   const int64_t ldc = kPanelCols * panels.count;
@@ -184,16 +185,15 @@ inline void WinogradSums(const GemmCall& call, const PanelGroup& panels, int32_t
                    at);
       }
     }
-    ScaleSums<V>(call, sums, ldc, row, rows, kPanelCols * panels.index[p]);
+    ScaleSums<Vec>(call, sums, ldc, row, rows, kPanelCols * panels.index[p]);
   }
 }
 
-template <class V>
-void GemmInt8Winograd(const GemmCall& call) {
+inline void GemmInt8Winograd(const GemmCall& call) {
   const auto sums = [&](const PanelGroup& panels, int32_t row, int32_t rows, float* c) {
-    WinogradSums<V>(call, panels, row, rows, c);
+    WinogradSums(call, panels, row, rows, c);
   };
-  ForPanelGroups<V, kWinogradRows>(call, sums);
+  ForPanelGroups<Vec, kWinogradRows>(call, sums);
 }
 
-}  // namespace skein
+}  // namespace skein::avx2

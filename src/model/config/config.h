@@ -261,9 +261,9 @@ struct ModelConfig {
   bool IsLocal(int32_t layer) const { return has_local_layers() && local.layers[layer]; }
   bool has_linear_layers() const { return !decoder.linear.layers.empty(); }
   bool IsLinear(int32_t layer) const { return has_linear_layers() && decoder.linear.layers[layer]; }
-  // The number of layers in the memory of keys and values, and the place of `layer` there. Linear
+  // The number of layers in the memory of keys and values, and the index of `layer` there. Linear
   // layers have no keys and values. In a bidirectional model nobody reads those of a layer once the
-  // next one begins, so that all layers share one place.
+  // next one begins, so that all layers have index 0; none of its layers is linear.
   int32_t num_kv_layers() const { return bidirectional ? 1 : KvLayer(num_layers); }
   int32_t KvLayer(int32_t layer) const;
   int32_t num_linear_layers() const {
@@ -297,7 +297,8 @@ struct ModelConfig {
   }
   std::string ArchitectureName() const;  // with the head's name: "BertForSequenceClassification"
   int64_t NumParameters() const;
-  // Bytes of K and V that one token takes in all layers.
+  // Bytes of memory for K and V that one token takes: in all layers, or in one if the model is
+  // bidirectional.
   int64_t KvBytesPerToken(DType dtype) const;
   // Bytes of the state of one sequence in all linear layers, in f32.
   int64_t StateBytes() const;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -37,9 +38,10 @@ Prompt PromptOf(const Json& golden) {
   return prompt;
 }
 
-// Runs the prompts as one batch. Returns the embedding, or the classes, of each prompt.
+// Runs the prompts as one batch. Returns the embedding, or the classes, of each prompt. Before each
+// layer but the first one it calls OverwriteKv of `overwritten`, if that is the model and not null.
 EncodedRows Encode(const LoadedModel& model, const std::vector<Prompt>& prompts,
-                   std::optional<Pooling> pooling) {
+                   std::optional<Pooling> pooling, LoadedModel* overwritten = nullptr) {
   ForwardContext context = model.context();
   context.pooling = pooling.value_or(Pooling::kCls);
   ForwardPass pass(context, {.max_tokens = kMaxGoldenTokens, .max_logit_rows = 3});
@@ -57,11 +59,25 @@ EncodedRows Encode(const LoadedModel& model, const std::vector<Prompt>& prompts,
   }
   const int32_t width = pooling ? model.config().hidden_size : model.config().num_classes;
   EncodedRows rows;
+  std::atomic<bool>* const stop = overwritten ? &overwritten->kernels().stop() : nullptr;
+  int num_stops = 0;
   pass.Begin();
-  while (pass.Run(nullptr) != ForwardStatus::kDone) {
+  for (;;) {
+    if (overwritten) overwritten->kernels().StopAfter(0);
+    const ForwardStatus status = pass.Run(stop, StopAt::kLayer);
+    if (stop != nullptr) stop->store(false);
+    if (status == ForwardStatus::kDone) break;
+    if (status == ForwardStatus::kStopped) {
+      overwritten->OverwriteKv();
+      ++num_stops;
+      continue;
+    }
     for (int32_t i = 0; i < pass.chunk().count; ++i) {
       rows.emplace_back(pass.output(i), pass.output(i) + width);
     }
+  }
+  if (overwritten) {
+    EXPECT_GE(num_stops, model.config().num_layers - 1);
   }
   return rows;
 }
@@ -142,6 +158,15 @@ TEST_P(EncoderGoldenTest, BatchesThreadsAndInstructionSetsChangeNoBit) {
       }
     }
   }
+}
+
+// All layers have the same memory of keys and values.
+TEST_P(EncoderGoldenTest, NoLayerReadsKeysOfTheOneBefore) {
+  std::vector<Prompt> prompts;
+  for (const Json& golden : prompts_) prompts.push_back(PromptOf(golden));
+  LoadedModel model(GetParam(), {.dtype = "f32"});
+  const EncodedRows expected = Encode(model, prompts, Pooling::kMean);
+  EXPECT_EQ(Encode(model, prompts, Pooling::kMean, &model), expected);
 }
 
 // The largest difference of an output from that of the weights in f32, over the outputs' range.

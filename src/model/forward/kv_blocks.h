@@ -34,7 +34,7 @@ class KvBlocks {
   std::byte* Block(int32_t block, std::byte* own) const;
 
   const PassState& pass_;
-  const int32_t layer_;  // its number among layers with keys and values
+  const int32_t layer_;  // ModelConfig::KvLayer
 };
 
 }  // namespace skein

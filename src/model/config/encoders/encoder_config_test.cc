@@ -113,6 +113,11 @@ std::string DebertaText(const Members& changes) {
 TEST(DebertaConfigTest, AsV3IsPublished) {
   const ModelConfig config = ParseModelConfig(DebertaText({})).value();
   EXPECT_TRUE(config.is_bert_family() && config.bidirectional && !config.has_rope());
+  EXPECT_GT(config.num_layers, 1);
+  EXPECT_EQ(config.num_kv_layers(), 1);
+  EXPECT_EQ(config.KvLayer(config.num_layers - 1), 0);
+  EXPECT_EQ(config.num_linear_layers(), 0);
+  EXPECT_EQ(config.KvBytesPerToken(DType::kF32), 8 * config.num_kv_heads * config.head_dim);
   EXPECT_EQ(config.ArchitectureName(), "DebertaV2ForSequenceClassification");
   EXPECT_EQ(config.encoder.relative.span, 256);
   EXPECT_EQ(config.encoder.relative.max_distance, 512);
