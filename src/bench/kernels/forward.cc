@@ -39,8 +39,8 @@ double LayerFlops(const ModelConfig& config, int64_t num_rows, int64_t context, 
          4 * read_keys * width;
 }
 
-ForwardWork WorkOf(const ModelConfig& config, WeightTypes types, int64_t num_rows, int64_t context,
-                   int64_t new_tokens) {
+ForwardWork WorkOf(const ModelConfig& config, DType compute, double element_bytes, int64_t num_rows,
+                   int64_t context, int64_t new_tokens) {
   const double output = static_cast<double>(config.vocab_size) * config.hidden_size;
   const LayerParameters weights(config);
   const double layers = config.num_layers * (weights.kv + weights.rest);
@@ -49,9 +49,9 @@ ForwardWork WorkOf(const ModelConfig& config, WeightTypes types, int64_t num_row
   ForwardWork work;
   work.flops = LayerFlops(config, num_rows, context, new_tokens, num_rows) +
                2 * static_cast<double>(num_rows) * output;
-  work.bytes = (layers + output) * static_cast<double>(SizeOf(types.matrices)) +
+  work.bytes = (layers + output) * element_bytes +
                static_cast<double>(num_rows * (context + new_tokens)) * readers *
-                   static_cast<double>(config.KvBytesPerToken(types.compute));
+                   static_cast<double>(config.KvBytesPerToken(compute));
   return work;
 }
 

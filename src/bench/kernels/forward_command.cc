@@ -46,7 +46,8 @@ class ForwardReport {
       : options_(options), runtime_(*runtime), meter_(*meter), bench_(runtime, /*seed=*/1) {}
 
   Json Prefill(int32_t prompt_tokens) {
-    const ForwardWork work = WorkOf(runtime_.config(), Types(), 1, 0, prompt_tokens);
+    const ForwardWork work =
+        WorkOf(runtime_.config(), runtime_.dtype(), ElementBytes(), 1, 0, prompt_tokens);
     std::vector<double> seconds, fractions;
     bench_.Prefill(prompt_tokens);  // warm-up
     for (int32_t i = 0; i < options_.repetitions; ++i) {
@@ -65,7 +66,8 @@ class ForwardReport {
 
   Json Decode(int32_t batch) {
     const int32_t middle = options_.context + options_.decode_steps / 2;
-    const ForwardWork work = WorkOf(runtime_.config(), Types(), batch, middle, 1);
+    const ForwardWork work =
+        WorkOf(runtime_.config(), runtime_.dtype(), ElementBytes(), batch, middle, 1);
     constexpr size_t kSteps = 4;  // steps between two measurements of the limits
     MachineLimits before;
     std::vector<double> few, fractions;
@@ -93,7 +95,19 @@ class ForwardReport {
   MachineLimits MedianLimits() const { return MedianOf(limits_); }
 
  private:
-  WeightTypes Types() const { return {runtime_.dtype(), runtime_.matrix_dtype()}; }
+  // The bytes of an element of the matrices. Blocks have several formats, with scales, so this is
+  // the average of what is in memory.
+  double ElementBytes() const {
+    if (runtime_.matrix_dtype() != DType::kBlocks) {
+      return static_cast<double>(SizeOf(runtime_.matrix_dtype()));
+    }
+    const ModelConfig& config = runtime_.config();
+    const double separate =
+        config.tie_embeddings ? 0 : double{1} * config.vocab_size * config.hidden_size;
+    const double bytes = static_cast<double>(runtime_.Memory().weight_bytes) -
+                         separate * static_cast<double>(SizeOf(runtime_.dtype()));
+    return bytes / (static_cast<double>(config.NumParameters()) - separate);
+  }
 
   MachineLimits Limits() {
     limits_.push_back(meter_.Now(runtime_.isa(), runtime_.matrix_dtype()));

@@ -28,7 +28,7 @@ TEST(WorkOfTest, CountsAPromptByHand) {
   const double parameters = 2 * (128 + 64 + 384);
   // Three tokens see 1, 2 and 3 keys, in 2 heads of size 4, with two products each. In the second
   // layer, which is the last, only the last token is computed further than its keys and values.
-  const ForwardWork work = WorkOf(SmallConfig(), DType::kBf16, 1, 0, 3);
+  const ForwardWork work = WorkOf(SmallConfig(), DType::kBf16, 2, 1, 0, 3);
   const double first = 3 * 2 * 576 + (1 + 2 + 3) * 2 * 2 * 8;
   const double last = 3 * 2 * 64 + 2 * 512 + 3 * 2 * 2 * 8;
   EXPECT_EQ(work.flops, first + last + 2 * 800);
@@ -37,8 +37,8 @@ TEST(WorkOfTest, CountsAPromptByHand) {
 }
 
 TEST(WorkOfTest, ABatchReadsItsWeightsOnce) {
-  const ForwardWork one = WorkOf(SmallConfig(), DType::kF32, 1, 10, 1);
-  const ForwardWork four = WorkOf(SmallConfig(), DType::kF32, 4, 10, 1);
+  const ForwardWork one = WorkOf(SmallConfig(), DType::kF32, 4, 1, 10, 1);
+  const ForwardWork four = WorkOf(SmallConfig(), DType::kF32, 4, 4, 10, 1);
   EXPECT_EQ(four.flops, 4 * one.flops);
   const double kv = 11.0 * 2 * 2 * 4 * 4;
   EXPECT_EQ(four.bytes - one.bytes, 3 * kv);
