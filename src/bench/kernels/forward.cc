@@ -44,14 +44,12 @@ ForwardWork WorkOf(const ModelConfig& config, DType compute, double element_byte
   const double output = static_cast<double>(config.vocab_size) * config.hidden_size;
   const LayerParameters weights(config);
   const double layers = config.num_layers * (weights.kv + weights.rest);
-  // Layers that read keys and values from the same memory.
-  const double readers = config.bidirectional ? config.num_layers : 1;
   ForwardWork work;
   work.flops = LayerFlops(config, num_rows, context, new_tokens, num_rows) +
                2 * static_cast<double>(num_rows) * output;
-  work.bytes = (layers + output) * element_bytes +
-               static_cast<double>(num_rows * (context + new_tokens)) * readers *
-                   static_cast<double>(config.KvBytesPerToken(compute));
+  work.bytes =
+      (layers + output) * element_bytes + static_cast<double>(num_rows * (context + new_tokens)) *
+                                              static_cast<double>(config.KvBytesPerToken(compute));
   return work;
 }
 

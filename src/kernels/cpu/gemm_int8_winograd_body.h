@@ -42,11 +42,8 @@ inline WideQuads Widen(__m256i quads) {
   return {_mm256_srai_epi16(_mm256_slli_epi16(quads, 8), 8), _mm256_srai_epi16(quads, 8)};
 }
 
-inline __m256i LoadBytes(const void* p) {
-  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
-}
-inline void StoreBytes(__m256i bytes, void* p) {
-  _mm256_storeu_si256(static_cast<__m256i*>(p), bytes);
+inline void StoreBits(__m256i bits, void* p) {
+  _mm256_storeu_si256(static_cast<__m256i*>(p), bits);
 }
 
 // Widens a [terms] to out [terms / 4 quads, kWideQuadBytes], with zeros behind the terms up to a
@@ -56,16 +53,16 @@ inline int32_t WidenRow(const int8_t* a, int32_t terms, std::byte* out) {
   for (int32_t i = 0; i < terms; i += 32, out += 64) {
     alignas(32) int8_t last[32] = {};
     if (terms - i < 32) __builtin_memcpy(last, a + i, terms - i);
-    const WideQuads wide = Widen(LoadBytes(terms - i < 32 ? last : a + i));
+    const WideQuads wide = Widen(Vec::LoadBits(terms - i < 32 ? last : a + i));
     sums = _mm256_add_epi32(sums, _mm256_madd_epi16(wide.even, wide.odd));
     // The unpack instructions work within 128-bit halves.
     const __m256i lower = _mm256_unpacklo_epi32(wide.even, wide.odd);
     const __m256i upper = _mm256_unpackhi_epi32(wide.even, wide.odd);
-    StoreBytes(_mm256_permute2x128_si256(lower, upper, 0x20), out);
-    StoreBytes(_mm256_permute2x128_si256(lower, upper, 0x31), out + 32);
+    StoreBits(_mm256_permute2x128_si256(lower, upper, 0x20), out);
+    StoreBits(_mm256_permute2x128_si256(lower, upper, 0x31), out + 32);
   }
   alignas(32) int32_t lane[8];
-  StoreBytes(sums, lane);
+  StoreBits(sums, lane);
   uint32_t sum = 0;
   for (int32_t e : lane) sum += static_cast<uint32_t>(e);
   return static_cast<int32_t>(sum);
@@ -78,10 +75,10 @@ inline void WidenPanel(const std::byte* panel, int32_t num_quads, std::byte* out
   for (int32_t i = 0; i < num_quads; ++i, panel += 64, out += kWidePanelQuadBytes) {
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
-      const WideQuads wide = Widen(LoadBytes(panel + 32 * half));
+      const WideQuads wide = Widen(Vec::LoadBits(panel + 32 * half));
       products[half] = _mm256_sub_epi32(products[half], _mm256_madd_epi16(wide.even, wide.odd));
-      StoreBytes(wide.odd, out + 64 * half);
-      StoreBytes(wide.even, out + 64 * half + 32);
+      StoreBits(wide.odd, out + 64 * half);
+      StoreBits(wide.even, out + 64 * half + 32);
     }
   }
 }
@@ -110,12 +107,12 @@ inline void WinogradTile(const std::byte* rows, const std::byte* panel, int32_t 
   __m256i sums[kWinogradTileRows][2];
 #pragma GCC unroll 4
   for (int r = 0; r < kWinogradTileRows; ++r) {
-    sums[r][0] = LoadBytes(c + r * ldc);
-    sums[r][1] = LoadBytes(c + r * ldc + 8);
+    sums[r][0] = Vec::LoadBits(c + r * ldc);
+    sums[r][1] = Vec::LoadBits(c + r * ldc + 8);
   }
   for (int32_t i = 0; i < num_quads; ++i, rows += kWideQuadBytes, panel += kWidePanelQuadBytes) {
-    const __m256i odd[2] = {LoadBytes(panel), LoadBytes(panel + 64)};
-    const __m256i even[2] = {LoadBytes(panel + 32), LoadBytes(panel + 96)};
+    const __m256i odd[2] = {Vec::LoadBits(panel), Vec::LoadBits(panel + 64)};
+    const __m256i even[2] = {Vec::LoadBits(panel + 32), Vec::LoadBits(panel + 96)};
 #pragma GCC unroll 4
     for (int r = 0; r < kWinogradTileRows; ++r) {
       const __m256i row_even = BroadcastPair(rows + r * kWideRowStride);
@@ -126,8 +123,8 @@ inline void WinogradTile(const std::byte* rows, const std::byte* panel, int32_t 
   }
 #pragma GCC unroll 4
   for (int r = 0; r < kWinogradTileRows; ++r) {
-    StoreBytes(sums[r][0], c + r * ldc);
-    StoreBytes(sums[r][1], c + r * ldc + 8);
+    StoreBits(sums[r][0], c + r * ldc);
+    StoreBits(sums[r][1], c + r * ldc + 8);
   }
 }
 
@@ -144,7 +141,7 @@ inline void WinogradSums(const GemmCall& call, const PanelGroup& panels, int32_t
   const int64_t ldc = kPanelCols * panels.count;
   // Rows of zeros fill up the last tile.
   const int32_t tile_rows = (rows + kWinogradTileRows - 1) / kWinogradTileRows * kWinogradTileRows;
-  for (int64_t i = 0; i < tile_rows * ldc; i += 8) StoreBytes(_mm256_setzero_si256(), c + i);
+  for (int64_t i = 0; i < tile_rows * ldc; i += 8) StoreBits(_mm256_setzero_si256(), c + i);
   for (int32_t r = rows; r < tile_rows; ++r) {
     __builtin_memset(block + r * kWideRowStride, 0, kWideRowStride);
   }
@@ -181,8 +178,8 @@ inline void WinogradSums(const GemmCall& call, const PanelGroup& panels, int32_t
       const __m256i of_row = _mm256_set1_epi32(static_cast<int32_t>(row_products[r]));
       for (int half = 0; half < 2; ++half) {
         float* at = sums + r * ldc + 8 * half;
-        StoreBytes(_mm256_add_epi32(LoadBytes(at), _mm256_sub_epi32(products[p][half], of_row)),
-                   at);
+        StoreBits(_mm256_add_epi32(Vec::LoadBits(at), _mm256_sub_epi32(products[p][half], of_row)),
+                  at);
       }
     }
     ScaleSums<Vec>(call, sums, ldc, row, rows, kPanelCols * panels.index[p]);
