@@ -18,9 +18,11 @@
 #define __global__
 #define __device__
 #define __forceinline__ inline
+#define __grid_constant__
 #define __launch_bounds__(...)
 #define threadIdx (::skein::cuda::ThreadIndex())
 #define blockIdx (::skein::cuda::Emulator::Current().block_index())
+#define gridDim (::skein::cuda::Emulator::Current().shape().grid)
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
@@ -74,11 +76,36 @@ T& SharedMemory() {
 inline void LetNextKernelStart() {}
 inline void WaitForPreviousKernel() { Emulator::Current().WaitForPreviousKernel(); }
 
-// cp.async.cg.shared.global of 16 bytes, or of zeros if `exists` is false, kOffset bytes behind
-// both addresses, which are multiples of 16.
-template <int kOffset = 0>
+// mbarrier (dialect.h).
+inline constexpr bool kHasPhases = true;
+inline void InitBarrier(uint64_t* barrier, uint32_t arrivals) {
+  Emulator::Current().InitBarrier(barrier, arrivals);
+}
+inline void Arrive(uint64_t* barrier) { Emulator::Current().Arrive(barrier); }
+inline void ArriveWithBytes(uint64_t* barrier, uint32_t bytes) {
+  Emulator::Current().ArriveWithBytes(barrier, bytes);
+}
+inline void CopyBox(void* shared, const TensorMap& map, int32_t x, int32_t y, int32_t z,
+                    uint64_t* barrier) {
+  Emulator::Current().CopyBox(shared, map, x, y, z, barrier);
+}
+inline void WaitForPhase(uint64_t* barrier, uint32_t parity) {
+  Emulator::Current().WaitForPhase(barrier, parity);
+}
+
+// setmaxnreg: fibers have no registers of their own.
+template <int kRegisters>
+void GiveRegisters() {}
+template <int kRegisters>
+void TakeRegisters() {}
+
+inline void FetchToCache(const void*) {}
+
+// cp.async.cg.shared.global of 16 bytes, or of zeros if `exists` is false, kOffset and kFromOffset
+// bytes behind the addresses, which are multiples of 16.
+template <int kOffset = 0, int kFromOffset = kOffset>
 void CopyAsync16(void* shared, const void* global, bool exists) {
-  const void* from = static_cast<const std::byte*>(global) + kOffset;
+  const void* from = static_cast<const std::byte*>(global) + kFromOffset;
   Emulator::Current().Copy16(static_cast<std::byte*>(shared) + kOffset, exists ? from : nullptr);
 }
 inline void CommitCopies() { Emulator::Current().CommitCopies(); }
@@ -125,6 +152,9 @@ inline uint32_t __float_as_uint(float value) {
 
 // rcp.approx.ftz.f32. The hardware's last bit is not specified.
 inline float EstimateReciprocal(float x) { return 1.0f / x; }
+
+// max.ftz.NaN.f32.
+inline float MaxOrNan(float a, float b) { return a != a || a > b ? a : b; }
 
 // cvt.rn.bf16x2.f32.
 inline uint32_t RoundPairToBf16(float low, float high) {

@@ -1,6 +1,7 @@
 #include "cuda/emulator/emulator.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -13,6 +14,15 @@ namespace skein::cuda {
 namespace {
 
 thread_local Emulator* current_emulator = nullptr;
+
+// An mbarrier. Hardware has another layout of the same size.
+struct PhaseBarrier {
+  uint8_t arrivals = 0;  // that end a phase
+  uint8_t missing = 0;   // in the present phase
+  uint16_t parity = 0;   // of the present phase
+  int32_t bytes = 0;     // missing in the present phase
+};
+static_assert(sizeof(PhaseBarrier) == sizeof(uint64_t));
 
 }  // namespace
 
@@ -86,6 +96,7 @@ void Emulator::StartBlock(uint32_t block, const std::function<void()>& thread) {
   shared_.reset(new std::byte[shape_.shared_bytes]);
   std::memset(shared_.get(), 0xff, shape_.shared_bytes);
   at_block_barrier_ = 0;
+  boxes_.clear();
   for (uint32_t i = 0; i < shape_.threads; ++i) {
     threads_[i]->fiber.Start(&thread);
     threads_[i]->state = State::kReady;
@@ -97,16 +108,13 @@ void Emulator::StartBlock(uint32_t block, const std::function<void()>& thread) {
 }
 
 Status Emulator::FinishBlock() {
-  while (error_.empty() && TakeTurns(Turns(shape_.threads))) {
+  while (error_.empty() && (TakeTurns(Turns(shape_.threads)) || CopyPendingBox())) {
   }
   for (uint32_t i = 0; i < shape_.threads && error_.empty(); ++i) {
     const Thread& thread = *threads_[i];
     const std::string name = "thread " + std::to_string(i);
     if (thread.state != State::kDone) {
-      Fail(name + " waits forever " +
-           (thread.state == State::kAtBlockBarrier
-                ? std::string("at a barrier of its block")
-                : std::string("in ") + warps_[i / kWarpThreads].operation));
+      Fail(name + " waits forever " + WaitOf(i));
     } else if (is_kernel_ && thread.num_waits != 1) {
       Fail(name + " has waited " + std::to_string(thread.num_waits) +
            " times for the kernel before, not once");
@@ -145,6 +153,13 @@ void Emulator::Pause(State state) {
   thread.fiber.Pause();
 }
 
+std::string Emulator::WaitOf(uint32_t thread) const {
+  const State state = threads_[thread]->state;
+  if (state == State::kAtBlockBarrier) return "at a barrier of its block";
+  if (state == State::kAtPhase) return "for a phase of a barrier in shared memory";
+  return std::string("in ") + warps_[thread / kWarpThreads].operation;
+}
+
 void Emulator::Fail(const std::string& message) {
   if (!error_.empty()) return;
   error_ = "block (" + std::to_string(block_index_.x) + ", " + std::to_string(block_index_.y) +
@@ -165,6 +180,77 @@ void Emulator::WaitForBlock() {
 void Emulator::WaitForPreviousKernel() {
   ++threads_[current_]->num_waits;
   if (at_begin_) Pause(State::kAtPreviousKernel);
+}
+
+void Emulator::InitBarrier(uint64_t* barrier, uint32_t arrivals) {
+  SKEIN_CHECK(arrivals >= 1 && arrivals <= 255);
+  const auto count = static_cast<uint8_t>(arrivals);
+  *barrier = std::bit_cast<uint64_t>(PhaseBarrier{count, count, 0, 0});
+}
+
+void Emulator::Arrive(uint64_t* barrier) { Count(barrier, 1, 0); }
+
+void Emulator::ArriveWithBytes(uint64_t* barrier, uint32_t bytes) {
+  Count(barrier, 0, bytes);
+  Count(barrier, 1, 0);
+}
+
+void Emulator::Count(uint64_t* barrier, int arrivals, int64_t bytes) {
+  auto state = std::bit_cast<PhaseBarrier>(*barrier);
+  SKEIN_CHECK(arrivals <= state.missing);
+  state.missing = static_cast<uint8_t>(state.missing - arrivals);
+  state.bytes = static_cast<int32_t>(state.bytes + bytes);
+  if (state.missing == 0 && state.bytes == 0) {
+    state.missing = state.arrivals;
+    state.parity = 1 - state.parity;
+    for (uint32_t i = 0; i < shape_.threads; ++i) {
+      Thread& thread = *threads_[i];
+      if (thread.state == State::kAtPhase && thread.barrier == barrier) {
+        thread.state = State::kReady;
+      }
+    }
+  }
+  *barrier = std::bit_cast<uint64_t>(state);
+}
+
+void Emulator::WaitForPhase(const uint64_t* barrier, uint32_t parity) {
+  if (std::bit_cast<PhaseBarrier>(*barrier).parity != parity) return;
+  threads_[current_]->barrier = barrier;
+  Pause(State::kAtPhase);
+}
+
+void Emulator::CopyBox(void* to, const TensorMap& map, int32_t x, int32_t y, int32_t z,
+                       uint64_t* barrier) {
+  const PendingBox box = {static_cast<std::byte*>(to), map, {x, y, z}, barrier};
+  order_.early_copies ? CopyNow(box) : boxes_.push_back(box);
+}
+
+bool Emulator::CopyPendingBox() {
+  if (boxes_.empty()) return false;
+  CopyNow(boxes_.front());
+  boxes_.pop_front();
+  return true;
+}
+
+void Emulator::CopyNow(const PendingBox& box) {
+  constexpr int kRowBytes = TensorMap::kRowWords * 4, kSwizzledRows = 8;
+  const TensorMap& map = box.map;
+  SKEIN_CHECK((box.to - shared_.get()) % (kRowBytes * kSwizzledRows) == 0);
+  const int64_t num_rows = int64_t{map.rows} * map.matrices;
+  SKEIN_CHECK(box.to + num_rows * kRowBytes <= shared_.get() + shape_.shared_bytes);
+  for (int64_t row = 0; row < num_rows; ++row) {
+    const int64_t y = box.first[1] + row % map.rows, z = box.first[2] + row / map.rows;
+    const auto* from =
+        static_cast<const std::byte*>(map.base) + y * map.strides[0] + z * map.strides[1];
+    for (int64_t word = 0; word < TensorMap::kRowWords; ++word) {
+      const int64_t x = box.first[0] + word;
+      const bool exists = x < map.sizes[0] && y < map.sizes[1] && z < map.sizes[2];
+      std::byte* const to =
+          box.to + row * kRowBytes + ((word / 4) ^ (row % kSwizzledRows)) * 16 + word % 4 * 4;
+      exists ? std::memcpy(to, from + x * 4, 4) : std::memset(to, 0, 4);
+    }
+  }
+  Count(box.barrier, 0, -num_rows * kRowBytes);
 }
 
 const std::byte* Emulator::MeetWarp(const char* operation, const void* message, size_t bytes) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,7 +20,8 @@ struct TurnOrder {
   enum class Kind : uint8_t { kForward, kReverse, kShuffled };
   Kind kind = Kind::kForward;
   uint64_t seed = 0;  // for kShuffled
-  // Whether cp.async copies at once, or at the wait that must see the copy. Hardware may do either.
+  // Whether cp.async copies at once, or at the wait that must see the copy, and boxes at once, or
+  // when no thread can go on without them. Hardware may do either.
   bool early_copies = false;
 };
 
@@ -60,6 +62,20 @@ class Emulator {
   void WaitForBlock();
   void WaitForPreviousKernel();
 
+  // mbarrier: a word of shared memory that counts arrivals. Its phase ends when as many as
+  // `arrivals` have come, and the next phase begins, whose parity is the other one. The first phase
+  // has the parity 0.
+  void InitBarrier(uint64_t* barrier, uint32_t arrivals);
+  void Arrive(uint64_t* barrier);
+  // Arrives, and lets the phase last until boxes of so many bytes are there, too.
+  void ArriveWithBytes(uint64_t* barrier, uint32_t bytes);
+  // Waits until the present phase has another parity than `parity`.
+  void WaitForPhase(const uint64_t* barrier, uint32_t parity);
+
+  // cp.async.bulk.tensor: copies the box whose first element is (x, y, z), and tells the barrier.
+  // `to`: in shared memory, a multiple of 1,024 bytes behind its begin.
+  void CopyBox(void* to, const TensorMap& map, int32_t x, int32_t y, int32_t z, uint64_t* barrier);
+
   // The most bytes that a lane passes to its warp in one operation.
   static constexpr size_t kMaxMessageBytes = 32;
   // Passes `message` to the warp and waits for its other lanes. `operation` names the operation,
@@ -74,18 +90,32 @@ class Emulator {
   void WaitForCopies(int pending_groups);
 
  private:
-  enum class State : uint8_t { kReady, kAtBlockBarrier, kAtWarpBarrier, kAtPreviousKernel, kDone };
+  enum class State : uint8_t {
+    kReady,
+    kAtBlockBarrier,
+    kAtWarpBarrier,
+    kAtPhase,
+    kAtPreviousKernel,
+    kDone
+  };
   struct PendingCopy {
     void* to = nullptr;
     const void* from = nullptr;
     int64_t group = 0;
   };
+  struct PendingBox {
+    std::byte* to = nullptr;
+    TensorMap map;
+    int32_t first[3] = {};
+    uint64_t* barrier = nullptr;
+  };
   struct Thread {
     Fiber fiber;
     State state = State::kDone;
     std::vector<PendingCopy> copies;
-    int64_t group = 0;      // the group that new copies belong to
-    int32_t num_waits = 0;  // for the kernel before
+    int64_t group = 0;                  // the group that new copies belong to
+    int32_t num_waits = 0;              // for the kernel before
+    const uint64_t* barrier = nullptr;  // whose phase it waits for
   };
   struct Warp {
     const char* operation = nullptr;  // null: no lane is waiting
@@ -102,7 +132,14 @@ class Emulator {
   // Lets threads take their turns. Returns whether any of them could run.
   bool TakeTurns(const std::vector<uint32_t>& turns);
   std::vector<uint32_t> Turns(size_t count);
+  // Copies the eldest box that waits. Returns whether there was one.
+  bool CopyPendingBox();
+  void CopyNow(const PendingBox& box);
+  // Changes a barrier by an arrival or by bytes, and ends its phase if nothing is missing.
+  void Count(uint64_t* barrier, int arrivals, int64_t bytes);
   void Pause(State state);
+  // Names what a thread waits for that cannot go on.
+  std::string WaitOf(uint32_t thread) const;
   void Fail(const std::string& message);
 
   const TurnOrder order_;
@@ -115,6 +152,7 @@ class Emulator {
   std::unique_ptr<std::byte[]> shared_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<Warp> warps_;
+  std::deque<PendingBox> boxes_;
   uint32_t current_ = 0;  // the thread that runs
   uint32_t at_block_barrier_ = 0;
   uint64_t num_shuffles_ = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,95 @@ TEST(Emulator, LateCopiesFindAMissingWait) {
   EXPECT_EQ(FirstOfTwoCopies<2>({.early_copies = true}), 2.0f);
 }
 
+// A thread passes 20 numbers to another one through a ring of two places.
+std::vector<int> PassThroughRing(TurnOrder order, bool waits_until_free) {
+  struct Shared {
+    int values[2];
+    uint64_t filled[2], free[2];
+  };
+  constexpr int kCount = 20;
+  std::vector<int> received;
+  Emulator emulator(order);
+  const bool ended = emulator
+                         .Run({{}, 64, sizeof(Shared)},
+                              [&] {
+                                Shared& shared = SharedMemory<Shared>();
+                                if (threadIdx.x == 0) {
+                                  for (int i = 0; i < 2; ++i) {
+                                    InitBarrier(&shared.filled[i], 1);
+                                    InitBarrier(&shared.free[i], 1);
+                                  }
+                                }
+                                __syncthreads();
+                                for (uint32_t i = 0; i < kCount; ++i) {
+                                  const uint32_t place = i % 2, parity = i / 2 % 2;
+                                  if (threadIdx.x == 0) {
+                                    if (waits_until_free)
+                                      WaitForPhase(&shared.free[place], parity ^ 1);
+                                    shared.values[place] = static_cast<int>(i);
+                                    Arrive(&shared.filled[place]);
+                                  } else if (threadIdx.x == 40) {
+                                    WaitForPhase(&shared.filled[place], parity);
+                                    received.push_back(shared.values[place]);
+                                    Arrive(&shared.free[place]);
+                                  }
+                                }
+                              })
+                         .ok();
+  // Without the wait a phase can pass unseen, and the receiver waits forever.
+  EXPECT_EQ(ended, waits_until_free);
+  return received;
+}
+
+TEST(Emulator, PhasesHandAPlaceBackAndForth) {
+  std::vector<int> expected(20);
+  std::iota(expected.begin(), expected.end(), 0);
+  for (const TurnOrder& order : TurnOrders()) {
+    EXPECT_EQ(PassThroughRing(order, true), expected);
+  }
+  EXPECT_NE(PassThroughRing({}, false), expected);
+}
+
+// Element (x, y, z) is 100 z + 10 y + x, of a matrix [2, 3, 40].
+TEST(Emulator, BoxesAreExchangedAndEndInZeros) {
+  constexpr int kRowsOfBox = 8;
+  struct Shared {
+    alignas(1024) uint32_t rows[kRowsOfBox][TensorMap::kRowWords];
+    uint64_t filled;
+  };
+  std::vector<uint32_t> matrix(2 * 3 * 40);
+  for (uint32_t i = 0; i < matrix.size(); ++i) matrix[i] = i / 120 * 100 + i / 40 % 3 * 10 + i % 40;
+  const TensorMap map = {
+      .base = matrix.data(), .sizes = {40, 3, 2}, .strides = {160, 480}, .rows = 4, .matrices = 2};
+  for (const bool early : {false, true}) {
+    std::vector<uint32_t> box;
+    bool waited = false;
+    Emulator emulator({.early_copies = early});
+    ASSERT_TRUE(emulator
+                    .Run({{}, 32, sizeof(Shared)},
+                         [&] {
+                           if (threadIdx.x != 0) return;
+                           Shared& shared = SharedMemory<Shared>();
+                           InitBarrier(&shared.filled, 1);
+                           ArriveWithBytes(&shared.filled, sizeof(shared.rows));
+                           CopyBox(shared.rows, map, 16, 1, 0, &shared.filled);
+                           waited = shared.rows[0][0] != 26;
+                           WaitForPhase(&shared.filled, 0);
+                           for (uint32_t row = 0; row < kRowsOfBox; ++row) {
+                             for (uint32_t x = 0; x < TensorMap::kRowWords; ++x) {
+                               box.push_back(shared.rows[row][((x / 4) ^ (row % 8)) * 4 + x % 4]);
+                             }
+                           }
+                         })
+                    .ok());
+    EXPECT_EQ(waited, !early);
+    for (uint32_t i = 0; i < box.size(); ++i) {
+      const uint32_t x = 16 + i % 32, y = 1 + i / 32 % 4, z = i / 128;
+      EXPECT_EQ(box[i], x < 40 && y < 3 ? 100 * z + 10 * y + x : 0) << i;
+    }
+  }
+}
+
 TEST(Emulator, ThreadsThatNeverMeetAreAnError) {
   Emulator emulator;
   const auto run = [&](const std::function<void()>& thread) {
@@ -121,6 +211,16 @@ TEST(Emulator, ThreadsThatNeverMeetAreAnError) {
               }
             }),
             "block (0, 0, 0): lanes of a warp meet in __shfl_sync and __shfl_xor_sync");
+  EXPECT_EQ(emulator
+                .Run({{}, 32, 8},
+                     [] {
+                       if (threadIdx.x != 5) return;
+                       InitBarrier(&SharedMemory<uint64_t>(), 2);
+                       Arrive(&SharedMemory<uint64_t>());
+                       WaitForPhase(&SharedMemory<uint64_t>(), 0);
+                     })
+                .message(),
+            "block (0, 0, 0): thread 5 waits forever for a phase of a barrier in shared memory");
   // The emulator can be used again.
   EXPECT_TRUE(emulator.Run({{2}, 64, 0}, [] { __syncthreads(); }).ok());
 }

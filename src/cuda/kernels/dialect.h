@@ -2,9 +2,9 @@
 
 // The language of the kernels: CUDA C++, restricted to words that an emulator on the host has, too.
 // nvcc compiles a kernel for GPUs, any other compiler compiles it for the Emulator. The words are
-// threadIdx.x, blockIdx, __syncthreads, __syncwarp, __shfl_sync, __shfl_xor_sync, __ballot_sync,
-// __popc and the functions below. Blocks have one dimension; shared memory is one struct of plain
-// values, accessed by SharedMemory<T>().
+// threadIdx.x, blockIdx, gridDim, __syncthreads, __syncwarp, __shfl_sync, __shfl_xor_sync,
+// __ballot_sync, __popc and the functions below. Blocks have one dimension; shared memory is one
+// struct of plain values, accessed by SharedMemory<T>().
 //
 // A kernel may start while the kernel before it in the stream still runs (programmatic dependent
 // launch). So every thread of every kernel calls, at its begin and once,
@@ -28,6 +28,8 @@
 
 #include <cstdint>
 
+#include "cuda/device/tensor_map.h"
+
 #define SKEIN_KERNEL_SIDE on_device
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
@@ -49,13 +51,100 @@ __device__ __forceinline__ void WaitForPreviousKernel() {
 #endif
 }
 
-// kOffset: bytes behind both addresses, as a part of the instruction.
-template <int kOffset = 0>
+// Barriers in shared memory for some threads of a block (PTX ISA, "mbarrier"), on GPUs of compute
+// capability 9.0. A phase of a barrier ends when all of its arrivals have come; then the next one
+// begins. Phases have the parities 0, 1, 0, ...
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+inline constexpr bool kHasPhases = true;
+#else
+inline constexpr bool kHasPhases = false;
+#endif
+// To be called by one thread, before a barrier of the block.
+__device__ __forceinline__ void InitBarrier(uint64_t* barrier, uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(
+                   static_cast<uint32_t>(__cvta_generic_to_shared(barrier))),
+               "r"(arrivals)
+               : "memory");
+}
+__device__ __forceinline__ void Arrive(uint64_t* barrier) {
+  asm volatile(
+      "{\n"
+      ".reg .b64 state;\n"
+      "mbarrier.arrive.shared::cta.b64 state, [%0];\n"
+      "}\n" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(barrier)))
+      : "memory");
+}
+// Arrives, and lets the phase last until boxes of so many bytes are there, too.
+__device__ __forceinline__ void ArriveWithBytes(uint64_t* barrier, uint32_t bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n"
+      ".reg .b64 state;\n"
+      "mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1;\n"
+      "}\n" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(barrier))),
+      "r"(bytes)
+      : "memory");
+#endif
+}
+// Begins the copy of the box whose first element is (x, y, z) to shared memory, 1,024-byte aligned.
+// Its bytes count for the barrier. `map`: of the kernel's parameter.
+__device__ __forceinline__ void CopyBox(void* shared, const TensorMap& map, int32_t x, int32_t y,
+                                        int32_t z, uint64_t* barrier) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4}], [%5];\n" ::"r"(
+          static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
+      "l"(&map), "r"(x), "r"(y), "r"(z),
+      "r"(static_cast<uint32_t>(__cvta_generic_to_shared(barrier)))
+      : "memory");
+#endif
+}
+// Waits until the phase with this parity has ended. In the first phase a wait for the parity 1 ends
+// at once.
+__device__ __forceinline__ void WaitForPhase(uint64_t* barrier, uint32_t parity) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n"
+      ".reg .pred ended;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
+      "@ended bra over;\n"
+      "bra again;\n"
+      "over:\n"
+      "}\n" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(barrier))),
+      "r"(parity)
+      : "memory");
+#endif
+}
+
+// Moves registers between the four warps that call it and the others of the block: to kRegisters
+// for each thread. Whoever takes waits until they are given. On sm_90a; elsewhere nothing happens.
+template <int kRegisters>
+__device__ __forceinline__ void GiveRegisters() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kRegisters));
+#endif
+}
+template <int kRegisters>
+__device__ __forceinline__ void TakeRegisters() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kRegisters));
+#endif
+}
+
+// Brings 128 bytes to the L2 cache.
+__device__ __forceinline__ void FetchToCache(const void* global) {
+  asm volatile("prefetch.global.L2 [%0];\n" ::"l"(global) : "memory");
+}
+
+// kOffset and kFromOffset: bytes behind the addresses, as a part of the instruction.
+template <int kOffset = 0, int kFromOffset = kOffset>
 __device__ __forceinline__ void CopyAsync16(void* shared, const void* global, bool exists) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
   const int bytes = exists ? 16 : 0;  // the rest of the 16 bytes become zeros
-  asm volatile("cp.async.cg.shared.global [%0 + %3], [%1 + %3], 16, %2;\n" ::"r"(address),
-               "l"(global), "r"(bytes), "n"(kOffset)
+  asm volatile("cp.async.cg.shared.global [%0 + %3], [%1 + %4], 16, %2;\n" ::"r"(address),
+               "l"(global), "r"(bytes), "n"(kOffset), "n"(kFromOffset)
                : "memory");
 }
 __device__ __forceinline__ void CommitCopies() {
@@ -71,6 +160,13 @@ __device__ __forceinline__ float EstimateReciprocal(float x) {
   float estimate;
   asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(estimate) : "f"(x));
   return estimate;
+}
+
+// The larger one; NaN if one of them is NaN.
+__device__ __forceinline__ float MaxOrNan(float a, float b) {
+  float max;
+  asm("max.ftz.NaN.f32 %0, %1, %2;\n" : "=f"(max) : "f"(a), "f"(b));
+  return max;
 }
 
 // Rounds both to bf16; `low` becomes the lower half of the word.
