@@ -30,7 +30,8 @@ BLOCKS = {"BlocksGemmKernel": (32, 0), "FindLargestKernel": (256, 96), "RmsNormK
           "BranchKernel": (128, 16400), "QuantizeKernel": (128, 16), "StoreHeadsKernel": (128, 8704),
           "ListSlotsKernel": (256, 32),
           "AttentionKernel<Bf16, 8, 4>": (128, 68608), "AttentionKernel": (128, 101376),
-          "WideAttentionKernel<4>": (256, 49664), "WideAttentionKernel<8>": (256, 98816)}
+          "WideAttentionKernel<4>": (256, 49664), "WideAttentionKernel<8>": (256, 98816),
+          "SpecializedAttentionKernel<4>": (384, 115264), "SpecializedAttentionKernel<8>": (384, 229952)}
 UNIT = 8       # registers of a thread are given out in such units
 
 
@@ -72,7 +73,8 @@ def tile_of(kernel):
     if not tile:
         return next((size for name, size in BLOCKS.items() if kernel.startswith(name)), (THREADS, 0))
     warps, panels, rows, stages = map(int, tile.groups())
-    return 32 * warps, stages * (128 * rows + 2048 * warps * panels)
+    operands = stages * (128 * rows + 2048 * warps * panels)
+    return (384, operands + 128) if kernel.startswith("PersistentGemm") else (32 * warps, operands)
 
 
 def occupancy(kernel, arch, registers):

@@ -28,7 +28,8 @@ endforeach()
 set(kernels ${CMAKE_SOURCE_DIR}/src/cuda/kernels)
 set(object ${CMAKE_BINARY_DIR}/device_kernels.o)
 set(report ${CMAKE_BINARY_DIR}/device_kernels.ptxas)
-file(GLOB headers CONFIGURE_DEPENDS ${kernels}/*.h ${CMAKE_SOURCE_DIR}/src/base/dtype.h
+file(GLOB headers CONFIGURE_DEPENDS ${kernels}/*.h ${kernels}/attention/*.h
+     ${CMAKE_SOURCE_DIR}/src/cuda/device/tensor_map.h ${CMAKE_SOURCE_DIR}/src/base/dtype.h
      ${CMAKE_SOURCE_DIR}/src/kernels/kv_layout.h)
 add_custom_command(
   OUTPUT ${object} ${report}

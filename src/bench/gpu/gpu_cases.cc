@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
 #include <span>
 #include <utility>
@@ -17,6 +18,7 @@ namespace {
 
 using cuda::Buffer;
 using cuda::Device;
+using cuda::TileSize;
 
 // Allocates memory on a device and fills it. Its random numbers are the same for every device.
 class Operands {
@@ -121,13 +123,15 @@ Result<std::vector<float>> RunQuantize(Device& device, uint64_t seed) {
       out, kRows * kWidth);
 }
 
-// A gated product, so that SiLU and its exponential are tested, too. With kRows = 70 the kernel
-// uses the large tile.
-template <typename T, int32_t kRows>
+// A gated product, so that SiLU and its exponential are tested, too. kPersistent: tiles that blocks
+// compute one after the other, where the device has them.
+template <typename T, int32_t kRows, TileSize... kPersistent>
 Result<std::vector<float>> RunGemm(Device& device, uint64_t seed) {
   constexpr bool kInt8 = std::is_same_v<T, int8_t>, kIsBf16 = std::is_same_v<T, Bf16>;
   constexpr DType kType = kInt8 ? DType::kInt8 : kIsBf16 ? DType::kBf16 : DType::kF32;
   constexpr int32_t kColumns = 72, kPadded = 80, kTerms = 256;
+  std::optional<TileSize> tile;
+  if (device.has_phases()) ((tile = kPersistent), ...);
   Operands operands(device, seed);
   const std::vector<float> w = operands.Random(2 * kPadded * kTerms);
   PackedWeight packed(2 * kPadded, kTerms, kType);
@@ -155,7 +159,8 @@ Result<std::vector<float>> RunGemm(Device& device, uint64_t seed) {
                         .words = kTerms * static_cast<int32_t>(sizeof(T)) / 4,
                         .up_panel = kPadded / kPanelCols,
                         .out = out,
-                        .ldo = kColumns}),
+                        .ldo = kColumns},
+                       {.persistent_blocks = device.has_phases() ? 2 : 0, .tile = tile}),
       out, kRows * kColumns);
 }
 
@@ -181,27 +186,29 @@ Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
   auto* out = static_cast<T*>(operands.Make(kTokens * kHeads * kDim * sizeof(T)));
   const auto* on_device = operands.Put(tiles);
   auto* kv = operands.Put(typed(layout.total_bytes() / sizeof(T)));
-  return operands.Run(cuda::AttentionLaunch(
-                          kType, {.tiles = reinterpret_cast<const cuda::AttentionTile*>(on_device),
-                                  .tables = operands.Put(std::vector<int32_t>{3, 0, 4, 1, 2}),
-                                  .num_tiles = static_cast<int32_t>(tiles.size() / 5),
-                                  .tile_rows = tile_rows,
-                                  .num_segments = 1,
-                                  .keys_before = kBefore,
-                                  .num_heads = kHeads,
-                                  .num_kv_heads = 1,
-                                  .head_dim = kDim,
-                                  .head_dim_padded = kDim,
-                                  .scale = 0.125f,
-                                  .q = operands.Put(typed(kTokens * kHeads * kDim)),
-                                  .ldq = kHeads * kDim,
-                                  .out = out,
-                                  .ldo = kHeads * kDim,
-                                  .kv = {.pool = reinterpret_cast<uint8_t*>(kv),
-                                         .num_pool_blocks = kBlocks,
-                                         .block_bytes = static_cast<int64_t>(layout.block_bytes()),
-                                         .head_bytes = static_cast<int64_t>(layout.head_bytes())}}),
-                      out, kTokens * kHeads * kDim);
+  return operands.Run(
+      cuda::AttentionLaunch(kType,
+                            {.tiles = reinterpret_cast<const cuda::AttentionTile*>(on_device),
+                             .tables = operands.Put(std::vector<int32_t>{3, 0, 4, 1, 2}),
+                             .num_tiles = static_cast<int32_t>(tiles.size() / 5),
+                             .tile_rows = tile_rows,
+                             .num_segments = 1,
+                             .keys_before = kBefore,
+                             .num_heads = kHeads,
+                             .num_kv_heads = 1,
+                             .head_dim = kDim,
+                             .head_dim_padded = kDim,
+                             .scale = 0.125f,
+                             .q = operands.Put(typed(kTokens * kHeads * kDim)),
+                             .ldq = kHeads * kDim,
+                             .out = out,
+                             .ldo = kHeads * kDim,
+                             .kv = {.pool = reinterpret_cast<uint8_t*>(kv),
+                                    .num_pool_blocks = kBlocks,
+                                    .block_bytes = static_cast<int64_t>(layout.block_bytes()),
+                                    .head_bytes = static_cast<int64_t>(layout.head_bytes())}},
+                            device.has_phases()),
+      out, kTokens * kHeads * kDim);
 }
 
 // Norms, rotates and stores the heads of tokens. Returns the resulting KV blocks.
@@ -397,6 +404,8 @@ const std::vector<GpuCase>& GpuCases() {
       {"gemm int8, 70 rows", true, RunGemm<int8_t, 70>},
       {"gemm bf16, 5 rows", false, RunGemm<Bf16, 5>},
       {"gemm bf16, 70 rows", false, RunGemm<Bf16, 70>},
+      {"gemm bf16, 200 rows, large", false, RunGemm<Bf16, 200, TileSize::kPersistentLarge>},
+      {"gemm bf16, 300 rows, huge", false, RunGemm<Bf16, 300, TileSize::kPersistentHuge>},
       {"gemm blocks, 5 rows", true, RunBlocksGemm<5>},
       {"gemm blocks, 70 rows", true, RunBlocksGemm<70>},
       {"choose_experts", true, RunChooseExperts},

@@ -264,7 +264,7 @@ Result<Json> TimeAllTiles(cuda::Device& device, const GpuBenchOptions& options) 
     const GemmShape& shape = time.shape;
     const bool gated = time.output == cuda::GemmOutput::kGated;
     const double tflops = 2.0 * shape.m * shape.n * shape.k / time.us / 1e6;
-    fmt::print("{:>8}{:>8}{:>8}  {:<6}{:<8}{:>10.1f} us{:>8.1f}{}\n", shape.m, shape.n, shape.k,
+    fmt::print("{:>8}{:>8}{:>8}  {:<6}{:<17}{:>10.1f} us{:>8.1f}{}\n", shape.m, shape.n, shape.k,
                gated ? "gated" : "add", time.tile, time.us, tflops, time.chosen ? " *" : "");
     times.push_back({{"m", shape.m},
                      {"n", shape.n},

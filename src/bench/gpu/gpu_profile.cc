@@ -21,14 +21,15 @@ using cuda::Launch;
 using cuda::TileSize;
 
 constexpr const char* kOutputNames[] = {"store", "add", "gated"};
-constexpr const char* kTileNames[] = {"few8",   "few16",  "few32", "deep32",
-                                      "middle", "deep64", "large", "huge"};
+constexpr const char* kTileNames[] = {
+    "few8",   "few16", "few32", "deep32",           "middle",
+    "deep64", "large", "huge",  "persistent large", "persistent huge"};
 
 bool IsBetween(KernelId id, KernelId first, KernelId last) { return id >= first && id <= last; }
 
 // Whether this is a dense product of bf16.
 bool IsProduct(const Launch& launch) {
-  return IsBetween(launch.kernel, KernelId::kBf16Few8Store, KernelId::kBf16HugeGated);
+  return IsBetween(launch.kernel, KernelId::kBf16Few8Store, KernelId::kBf16PersistentHugeGated);
 }
 GemmArgs ProductOf(const Launch& launch) {
   GemmArgs args;
@@ -123,7 +124,7 @@ struct ProductMemory {
 // Whether the rows of a tile suit a product of `m` rows: not far more, and not so few that the
 // weights would be read too often.
 bool Suits(TileSize tile, int32_t m) {
-  constexpr int32_t kRows[] = {8, 16, 32, 32, 64, 64, 128, 256};
+  constexpr int32_t kRows[] = {8, 16, 32, 32, 64, 64, 128, 256, 128, 256};
   const int32_t rows = kRows[static_cast<int>(tile)];
   return rows <= 2 * m && m <= 32 * rows;
 }
@@ -190,12 +191,15 @@ Result<std::vector<TileTime>> TimeTiles(cuda::Device& device, std::span<const Ge
                              .ldo = columns};
       const auto launch = [&](std::optional<TileSize> tile) {
         return cuda::GemmLaunch(DType::kBf16, output, DType::kBf16, args,
-                                {.shared_bytes = device.shared_bytes(), .tile = tile});
+                                {.shared_bytes = device.shared_bytes(),
+                                 .persistent_blocks = device.persistent_blocks(),
+                                 .tile = tile});
       };
       const KernelId chosen = launch(std::nullopt).kernel;
       for (int i = 0; i < cuda::kTileSizes; ++i) {
         const auto tile = static_cast<TileSize>(i);
-        if (!Suits(tile, shape.m)) continue;
+        const bool persists = tile >= TileSize::kPersistentLarge;
+        if (!Suits(tile, shape.m) || (persists && !device.has_phases())) continue;
         const Launch one = launch(tile);
         if (one.shape.shared_bytes > device.shared_bytes()) continue;
         const std::vector<Launch> all(repetitions, one);

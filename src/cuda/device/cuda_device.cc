@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/device/cuda_maps.h"
 #include "cuda/kernels/device_kernels.h"
 
 namespace skein::cuda {
@@ -46,6 +47,8 @@ class CudaDevice final : public Device {
     name_ = properties.name;
     const int32_t max_shared = static_cast<int32_t>(properties.sharedMemPerBlockOptin);
     shared_bytes_ = max_shared;
+    processors_ = properties.multiProcessorCount;
+    maps_.Open();
     // Without this setting, a kernel may use at most 48 KiB of shared memory.
     for (int id = 0; id < kNumKernels && status_.ok(); ++id) {
       const void* kernel = DeviceKernel(static_cast<KernelId>(id));
@@ -62,6 +65,9 @@ class CudaDevice final : public Device {
 
   const std::string& name() const override { return name_; }
   int64_t shared_bytes() const override { return shared_bytes_; }
+  int64_t persistent_blocks() const override {
+    return kernels_overlap_ && maps_.is_open() ? processors_ : 0;
+  }
 
   DeviceMemory Memory() override {
     size_t free_bytes = 0, total_bytes = 0;
@@ -109,7 +115,13 @@ class CudaDevice final : public Device {
 
   void Run(const Launch& launch) override {
     if (!status_.ok()) return;
-    void* args[] = {const_cast<std::byte*>(launch.args.data())};
+    alignas(alignof(TensorMap)) auto bytes = launch.args;
+    for (size_t i = 0; i < launch.num_maps && status_.ok(); ++i) {
+      const CUresult result = maps_.Encode(bytes.data() + launch.first_map + i * sizeof(TensorMap));
+      if (result != CUDA_SUCCESS) Check("cuTensorMapEncodeTiled", cudaErrorInvalidValue);
+    }
+    if (!status_.ok()) return;
+    void* args[] = {bytes.data()};
     const Dim3& grid = launch.shape.grid;
     cudaLaunchAttribute overlap = {};
     overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -183,8 +195,9 @@ class CudaDevice final : public Device {
   }
 
   std::string name_;
-  int64_t shared_bytes_ = 0;
+  int64_t shared_bytes_ = 0, processors_ = 0;
   cudaStream_t stream_ = nullptr;
+  CudaMaps maps_;
   bool kernels_overlap_ = true;  // a kernel may start while the one before it runs
   std::map<int32_t, cudaGraphExec_t> graphs_;
   int32_t last_graph_ = 0;

@@ -52,7 +52,10 @@ void Launcher::Multiply(const Activations::Operand& in, const DeviceMatrix& w, G
   }
   args.w = w.panels;
   args.words = w.words;
-  Run(GemmLaunch(w.dtype, output, dtype_, args, {.shared_bytes = context_.device->shared_bytes()}));
+  const Device& device = *context_.device;
+  Run(GemmLaunch(
+      w.dtype, output, dtype_, args,
+      {.shared_bytes = device.shared_bytes(), .persistent_blocks = device.persistent_blocks()}));
 }
 
 KvPointers Launcher::KvOf(int32_t layer) const {

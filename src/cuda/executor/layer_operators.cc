@@ -297,7 +297,7 @@ void LayerOperators::AttendTiles(const DeviceBatch::Tiles& tiles, int32_t begin,
   for (int32_t first = begin; first < end; first += most) {
     args.tiles = tiles.on_device + first;
     args.num_tiles = std::min(most, end - first);
-    launcher_.Run(AttentionLaunch(dtype_, args));
+    launcher_.Run(AttentionLaunch(dtype_, args, context_.device->has_phases()));
     if (args.num_segments > 1) launcher_.Run(MergeSegmentsLaunch(dtype_, args));
   }
 }

@@ -274,9 +274,20 @@ struct GemmGroups {
 // The most shared memory that a block has on GPUs of sm_90, and on those of sm_89.
 inline constexpr int64_t kSharedBytes = 232448, kLeastSharedBytes = 101376;
 
-// Tiles of a product (gemm_tiles.h), ascending.
-enum class TileSize : uint8_t { kFew8, kFew16, kFew32, kDeep32, kMiddle, kDeep64, kLarge, kHuge };
-inline constexpr int kTileSizes = 8;
+// Tiles of a product (gemm_tiles.h), ascending, and those of persistent blocks.
+enum class TileSize : uint8_t {
+  kFew8,
+  kFew16,
+  kFew32,
+  kDeep32,
+  kMiddle,
+  kDeep64,
+  kLarge,
+  kHuge,
+  kPersistentLarge,
+  kPersistentHuge
+};
+inline constexpr int kTileSizes = 10;
 
 // kStore: out = sum; kAdd: out = out + sum; kGated: out = gate(sum) * sum of up, rounded.
 enum class GemmOutput : uint8_t { kStore, kAdd, kGated };

@@ -97,7 +97,8 @@ constexpr Types kTypes[] = {{DType::kF32, DType::kF32},
 std::vector<TileSize> TilesOf(DType matrix) {
   using enum TileSize;
   if (matrix == DType::kBf16)
-    return {kFew8, kFew16, kFew32, kDeep32, kMiddle, kDeep64, kLarge, kHuge};
+    return {kFew8,   kFew16, kFew32, kDeep32,          kMiddle,
+            kDeep64, kLarge, kHuge,  kPersistentLarge, kPersistentHuge};
   if (matrix == DType::kInt8) return {kFew16, kMiddle, kLarge};
   return {kFew16, kMiddle};
 }
@@ -126,21 +127,46 @@ TEST(Gemm, HasTheBitsOfTheFmaClassInEveryTile) {
   }
 }
 
+// Blocks that compute several tiles each, with more steps than stages and with one alone.
+TEST(Gemm, PersistentBlocksComputeTileAfterTile) {
+  RandomValues random;
+  for (const int32_t k : {24, 64, 100, 200, 520, 700}) {
+    const bool add = k % 200 != 0, huge = k > 200;
+    const int32_t m = random.Integer(257, 600), n = random.Integer(129, 300);
+    Operands operands(random, DType::kBf16, DType::kBf16, m, n, k);
+    std::vector<float> expected = operands.out;
+    operands.Expect(add, &expected);
+    const Launch launch = GemmLaunch(
+        DType::kBf16, add ? GemmOutput::kAdd : GemmOutput::kStore, DType::kF32, operands.args,
+        {.persistent_blocks = random.Integer(1, 4),
+         .tile = huge ? TileSize::kPersistentHuge : TileSize::kPersistentLarge});
+    ExpectSameInAnyOrder(launch, std::span(operands.out));
+    EXPECT_TRUE(SameBits(operands.out, expected)) << m << " " << n << " " << k << " " << add;
+  }
+}
+
 TEST(Gemm, TheTileFollowsFromTheShapeAndTheDevice) {
   RandomValues random;
   Operands operands(random, DType::kBf16, DType::kBf16, 1, 16, 64);
-  const auto launch = [&](int32_t m, int32_t columns, int64_t shared_bytes = kSharedBytes) {
+  const auto launch = [&](int32_t m, int32_t columns, int64_t shared_bytes = kSharedBytes,
+                          int64_t persistent_blocks = kProcessors) {
     GemmArgs args = operands.args;
     args.m = m;
     args.columns = columns;
+    args.words = 1280;
+    args.lda = 1280;
     return GemmLaunch(DType::kBf16, GemmOutput::kStore, DType::kF32, args,
-                      {.shared_bytes = shared_bytes});
+                      {.shared_bytes = shared_bytes, .persistent_blocks = persistent_blocks});
   };
   EXPECT_EQ(launch(1, 4096).kernel, KernelId::kBf16Few8Store);
   EXPECT_EQ(launch(16, 4096).kernel, KernelId::kBf16Few8Store);
   EXPECT_EQ(launch(64, 4096).kernel, KernelId::kBf16Deep32Store);
-  EXPECT_EQ(launch(8192, 4096).kernel, KernelId::kBf16HugeStore);
+  EXPECT_EQ(launch(8192, 4096).kernel, KernelId::kBf16PersistentHugeStore);
+  EXPECT_EQ(launch(8192, 4096).shape.grid.x, kProcessors);
+  EXPECT_EQ(launch(512, 2560).kernel, KernelId::kBf16LargeStore);
   EXPECT_LE(launch(8192, 4096, kLeastSharedBytes).shape.shared_bytes, kLeastSharedBytes);
+  EXPECT_EQ(launch(8192, 4096, kSharedBytes, 0).kernel, KernelId::kBf16HugeStore);
+  EXPECT_EQ(launch(8192, 4096, kSharedBytes, 7).shape.grid.x, 7u);
   for (const int32_t m : {1, 9, 100, 1000, 10000}) {
     for (const int32_t columns : {16, 1024, 150000}) {
       EXPECT_LE(launch(m, columns, kLeastSharedBytes).shape.shared_bytes, kLeastSharedBytes);

@@ -4,6 +4,7 @@
 // two for each output.
 
 #include "cuda/kernels/gemm.h"
+#include "cuda/kernels/gemm_persistent.h"
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
@@ -47,6 +48,12 @@ template <bool kGated>
 struct TileOf<TileSize::kHuge, kGated> {
   using Tile = GemmTile<8, 1, 256, 4>;
 };
+
+// The same for PersistentGemmKernel.
+template <bool kGated>
+struct TileOf<TileSize::kPersistentLarge, kGated> : TileOf<TileSize::kLarge, kGated> {};
+template <bool kGated>
+struct TileOf<TileSize::kPersistentHuge, kGated> : TileOf<TileSize::kHuge, kGated> {};
 
 template <TileSize kSize, GemmOutput kOutput>
 using GemmTileOf = typename TileOf<kSize, kOutput == GemmOutput::kGated>::Tile;

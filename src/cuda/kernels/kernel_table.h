@@ -7,10 +7,12 @@
 #include <type_traits>
 
 #include "base/dtype.h"
-#include "cuda/kernels/attention.h"
-#include "cuda/kernels/attention_wide.h"
+#include "cuda/kernels/attention/attention.h"
+#include "cuda/kernels/attention/attention_specialized.h"
+#include "cuda/kernels/attention/attention_wide.h"
 #include "cuda/kernels/experts.h"
 #include "cuda/kernels/gemm_blocks.h"
+#include "cuda/kernels/gemm_persistent.h"
 #include "cuda/kernels/gemm_tiles.h"
 #include "cuda/kernels/heads.h"
 #include "cuda/kernels/kernel_id.h"
@@ -53,6 +55,16 @@ void AddProducts(KernelTable& table, KernelId first) {
   } else {
     functions[2] = GemmKernel<GemmTileOf<kSize, kGated>, T, kGated, T>;
   }
+}
+
+// Those of bf16 with one block for each multiprocessor.
+template <TileSize kSize>
+void AddPersistent(KernelTable& table, KernelId first) {
+  using enum GemmOutput;
+  KernelFunction* functions = &At(table, first);
+  functions[0] = PersistentGemmKernel<GemmTileOf<kSize, kStore>, kStore>;
+  functions[1] = PersistentGemmKernel<GemmTileOf<kSize, kAdd>, kAdd>;
+  functions[2] = PersistentGemmKernel<GemmTileOf<kSize, kGated>, kGated>;
 }
 
 template <typename T, TileSize kSize>
@@ -99,6 +111,8 @@ inline KernelTable MakeKernelTable() {
   At(table, kAttentionBf16) = AttentionKernel<Bf16, 16, 0>;
   At(table, kAttentionBf16Head64) = AttentionKernel<Bf16, 8, 4>;
   At(table, kAttentionBf16Head128) = AttentionKernel<Bf16, 16, 8>;
+  At(table, kSpecializedAttentionHead64) = SpecializedAttentionKernel<4>;
+  At(table, kSpecializedAttentionHead128) = SpecializedAttentionKernel<8>;
   At(table, kWideAttentionHead64) = WideAttentionKernel<4>;
   At(table, kWideAttentionHead128) = WideAttentionKernel<8>;
   At(table, kMergeSegmentsF32) = MergeSegmentsKernel<float>;
@@ -118,6 +132,8 @@ inline KernelTable MakeKernelTable() {
   AddProducts<Bf16, TileSize::kDeep64>(table, kBf16Deep64Store);
   AddProducts<Bf16, TileSize::kLarge>(table, kBf16LargeStore);
   AddProducts<Bf16, TileSize::kHuge>(table, kBf16HugeStore);
+  AddPersistent<TileSize::kPersistentLarge>(table, kBf16PersistentLargeStore);
+  AddPersistent<TileSize::kPersistentHuge>(table, kBf16PersistentHugeStore);
   AddProducts<int8_t, TileSize::kFew16>(table, kInt8Few16Store);
   AddProducts<int8_t, TileSize::kMiddle>(table, kInt8MiddleStore);
   AddProducts<int8_t, TileSize::kLarge>(table, kInt8LargeStore);

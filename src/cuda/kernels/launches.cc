@@ -5,8 +5,9 @@
 #include <span>
 
 #include "base/check.h"
-#include "cuda/kernels/attention.h"
-#include "cuda/kernels/attention_wide.h"
+#include "cuda/kernels/attention/attention.h"
+#include "cuda/kernels/attention/attention_specialized.h"
+#include "cuda/kernels/attention/attention_wide.h"
 #include "cuda/kernels/experts.h"
 #include "cuda/kernels/gemm_blocks.h"
 #include "cuda/kernels/gemm_tiles.h"
@@ -19,6 +20,10 @@ namespace skein::cuda {
 namespace {
 
 uint32_t CeilDiv(int64_t a, int64_t b) { return static_cast<uint32_t>((a + b - 1) / b); }
+
+bool IsAligned(const void* pointer, uintptr_t bytes) {
+  return reinterpret_cast<uintptr_t>(pointer) % bytes == 0;
+}
 
 // 16 lanes for each row.
 LaunchShape LanesShape(int64_t rows) { return {{CeilDiv(rows, kRowsPerBlock)}, kRowThreads, 0}; }
@@ -68,6 +73,10 @@ TileTraits TraitsOfTile(TileSize size) {
       return TraitsOfTile<TileSize::kLarge, kGated>();
     case TileSize::kHuge:
       return TraitsOfTile<TileSize::kHuge, kGated>();
+    case TileSize::kPersistentLarge:
+      return TraitsOfTile<TileSize::kPersistentLarge, kGated>();
+    case TileSize::kPersistentHuge:
+      return TraitsOfTile<TileSize::kPersistentHuge, kGated>();
   }
   SKEIN_CHECK(false);
 }
@@ -85,10 +94,10 @@ int64_t NumTiles(const TileTraits& tile, const GemmArgs& args) {
 struct StepTimes {
   int32_t alone, busy;
 };
-constexpr StepTimes kStepTimes[kTileSizes] = {{120, 31},  {190, 85},  {270, 135}, {165, 180},
-                                              {320, 180}, {195, 275}, {500, 490}, {770, 940}};
-constexpr StepTimes kGatedStepTimes[kTileSizes] = {{190, 125}, {190, 140}, {340, 150}, {135, 165},
-                                                   {440, 220}, {160, 300}, {525, 545}, {850, 985}};
+constexpr StepTimes kStepTimes[] = {{120, 31},  {190, 85},  {270, 135}, {165, 180},
+                                    {320, 180}, {195, 275}, {500, 490}, {770, 940}};
+constexpr StepTimes kGatedStepTimes[] = {{190, 125}, {190, 140}, {340, 150}, {135, 165},
+                                         {440, 220}, {160, 300}, {525, 545}, {850, 985}};
 
 // The nanoseconds of a step of all blocks of a product with this tile.
 int64_t CostOf(TileSize size, GemmOutput output, const GemmArgs& args) {
@@ -130,6 +139,7 @@ constexpr TileSize kF32Sizes[] = {TileSize::kFew16, TileSize::kMiddle};
 constexpr TileSize kBf16Sizes[] = {TileSize::kFew8,   TileSize::kFew16,  TileSize::kFew32,
                                    TileSize::kDeep32, TileSize::kMiddle, TileSize::kDeep64,
                                    TileSize::kLarge,  TileSize::kHuge};
+constexpr TileSize kPersistentSizes[] = {TileSize::kPersistentLarge, TileSize::kPersistentHuge};
 constexpr TileSize kInt8Sizes[] = {TileSize::kFew16, TileSize::kMiddle, TileSize::kLarge};
 
 int IndexOf(std::span<const TileSize> sizes, TileSize size) {
@@ -146,6 +156,72 @@ LaunchShape GemmShape(const TileTraits& tile, GemmArgs* args) {
           static_cast<uint32_t>(tile.shared_bytes)};
 }
 
+// Nanoseconds on an H200 of a persistent tile's step, and of the tile beside its steps.
+struct PersistentTimes {
+  int32_t step, tile;
+};
+constexpr PersistentTimes kPersistentTimes[] = {{370, 4500}, {600, 10000}};
+constexpr PersistentTimes kGatedPersistentTimes[] = {{385, 3000}, {620, 7500}};
+
+// Smaller products gained nothing by persistent blocks in a pass: 512 tokens of a 0.6B model took
+// 1.18 times as long with them, 128 tokens of a 4B model 1.08 times. 512 tokens of the latter took
+// 0.86 times as long.
+constexpr double kLeastPersistentTerms = 5e9;
+constexpr int32_t kLeastPersistentRows = 256;
+
+// Whether persistent blocks compute a product of bf16.
+bool Persists(GemmOutput output, const GemmArgs& args, const GemmChoice& choice) {
+  constexpr uintptr_t kMapAlignment = 16;  // of a TensorMap's memory and strides, in bytes
+  if (choice.tile) return *choice.tile >= TileSize::kPersistentLarge;
+  const double columns = args.columns * (output == GemmOutput::kGated ? 2.0 : 1.0);
+  const int64_t shared_bytes = TraitsOfTile(TileSize::kPersistentHuge, output).shared_bytes;
+  return choice.persistent_blocks > 0 && choice.shared_bytes >= shared_bytes + kPhaseBytes &&
+         args.panels == nullptr && IsAligned(args.a, kMapAlignment) &&
+         IsAligned(args.w, kMapAlignment) && args.lda % 4 == 0 && args.m >= kLeastPersistentRows &&
+         args.m * columns * 2.0 * args.words >= kLeastPersistentTerms;
+}
+
+TileSize ChoosePersistent(GemmOutput output, const GemmArgs& args, const GemmChoice& choice) {
+  if (choice.tile) return *choice.tile;
+  const auto cost = [&](TileSize size) {
+    const auto index = static_cast<size_t>(size) - static_cast<size_t>(kPersistentSizes[0]);
+    const PersistentTimes& times =
+        output == GemmOutput::kGated ? kGatedPersistentTimes[index] : kPersistentTimes[index];
+    const int64_t turns =
+        CeilDiv(NumTiles(TraitsOfTile(size, output), args), choice.persistent_blocks);
+    return turns * (int64_t{CeilDiv(args.words, kStepWords)} * times.step + times.tile);
+  };
+  return std::ranges::min(kPersistentSizes, {}, cost);
+}
+
+Launch PersistentLaunch(GemmOutput output, GemmArgs args, const GemmChoice& choice) {
+  constexpr int64_t kWordBytes = 4, kPanelWords = TensorMap::kRowWords;
+  const TileSize size = ChoosePersistent(output, args, choice);
+  const TileTraits tile = TraitsOfTile(size, output);
+  LaunchShape shape = GemmShape(tile, &args);
+  shape.grid.x = std::min(shape.grid.x, static_cast<uint32_t>(choice.persistent_blocks));
+  shape.threads = kPersistentThreads;
+  shape.shared_bytes += kPhaseBytes;
+  const bool gates = output == GemmOutput::kGated;
+  const int64_t panels = CeilDiv(args.columns, kPanelColumns), words = args.words;
+  const TensorMap rows = {.base = args.a,
+                          .sizes = {words, args.m, 1},
+                          .strides = {args.lda * kWordBytes, args.m * args.lda * kWordBytes},
+                          .rows = tile.rows,
+                          .matrices = 1};
+  const TensorMap weights = {
+      .base = args.w,
+      .sizes = {kPanelWords, words * kPanelColumns / kPanelWords,
+                panels + (gates ? args.up_panel : 0)},
+      .strides = {kPanelWords * kWordBytes, words * kPanelColumns * kWordBytes},
+      .rows = kStepWords * kPanelColumns / static_cast<int32_t>(kPanelWords),
+      .matrices = kPersistentWarps / (gates ? 2 : 1)};
+  KernelId first = KernelId::kBf16PersistentLargeStore;
+  if (size == TileSize::kPersistentHuge) first = KernelId::kBf16PersistentHugeStore;
+  return {static_cast<KernelId>(static_cast<int>(first) + static_cast<int>(output)), shape,
+          PersistentGemmArgs{args, {rows, weights}}};
+}
+
 Launch BlocksGemmLaunch(GemmOutput output, DType gated, const GemmArgs& args) {
   SKEIN_CHECK(args.words % kBlockWords == 0 && args.lda >= args.words && args.m >= 1);
   const bool gates = output == GemmOutput::kGated, many = args.m > 16;
@@ -159,10 +235,6 @@ Launch BlocksGemmLaunch(GemmOutput output, DType gated, const GemmArgs& args) {
            kWarpThreads,
            0},
           args};
-}
-
-bool IsAligned(const void* pointer, uintptr_t bytes) {
-  return reinterpret_cast<uintptr_t>(pointer) % bytes == 0;
 }
 
 // Whether StoreManyHeadsKernel can store these heads, and does it sooner.
@@ -189,14 +261,18 @@ Launch AttentionLaunch(KernelId kernel, const AttentionArgs& args) {
 }
 
 template <int kHeadWords>
-Launch WideAttentionLaunch(KernelId kernel, const AttentionArgs& args) {
+Launch WideAttentionLaunch(KernelId specialized, KernelId kernel, bool has_phases,
+                           const AttentionArgs& args) {
   SKEIN_CHECK(args.num_tiles <= kMaxAttentionTiles);
-  return {kernel,
-          {{static_cast<uint32_t>(args.num_kv_heads), static_cast<uint32_t>(args.num_tiles),
-            static_cast<uint32_t>(args.num_segments)},
-           kWideThreads,
-           sizeof(WideMemory<kHeadWords>)},
-          args};
+  LaunchShape shape = {
+      {static_cast<uint32_t>(args.num_kv_heads), static_cast<uint32_t>(args.num_tiles),
+       static_cast<uint32_t>(args.num_segments)},
+      kWideThreads,
+      sizeof(WideMemory<kHeadWords>)};
+  if (!has_phases) return {kernel, shape, args};
+  shape.threads = kSpecializedThreads;
+  shape.shared_bytes = sizeof(SpecializedMemory<kHeadWords>);
+  return {specialized, shape, args};
 }
 
 }  // namespace
@@ -263,7 +339,7 @@ Launch CopySlotsLaunch(DType dtype, const CopySlotsArgs& args) {
           args};
 }
 
-Launch AttentionLaunch(DType dtype, const AttentionArgs& args) {
+Launch AttentionLaunch(DType dtype, const AttentionArgs& args, bool has_phases) {
   SKEIN_CHECK(args.head_dim <= args.head_dim_padded && args.head_dim_padded <= kMaxHeadDim);
   const int32_t wide_rows = WideRows(dtype, args.head_dim_padded);
   SKEIN_CHECK(args.tile_rows == kAttentionRows || args.tile_rows == wide_rows);
@@ -271,9 +347,12 @@ Launch AttentionLaunch(DType dtype, const AttentionArgs& args) {
     return AttentionLaunch<AttentionShape<float, 8, 0>>(KernelId::kAttentionF32, args);
   }
   if (args.tile_rows == kWideAttentionRows) {
+    using enum KernelId;
     return args.head_dim_padded == 64
-               ? WideAttentionLaunch<32>(KernelId::kWideAttentionHead64, args)
-               : WideAttentionLaunch<64>(KernelId::kWideAttentionHead128, args);
+               ? WideAttentionLaunch<32>(kSpecializedAttentionHead64, kWideAttentionHead64,
+                                         has_phases, args)
+               : WideAttentionLaunch<64>(kSpecializedAttentionHead128, kWideAttentionHead128,
+                                         has_phases, args);
   }
   if (args.head_dim_padded == 64) {
     return AttentionLaunch<AttentionShape<Bf16, 8, 4>>(KernelId::kAttentionBf16Head64, args);
@@ -304,6 +383,7 @@ Launch GemmLaunch(DType dtype, GemmOutput output, DType gated, GemmArgs args,
   KernelId first = KernelId::kF32Few16Store;
   int outputs = 3, index = static_cast<int>(output);
   if (dtype == DType::kBf16) {
+    if (Persists(output, args, choice)) return PersistentLaunch(output, args, choice);
     sizes = kBf16Sizes;
     first = KernelId::kBf16Few8Store;
   } else if (dtype == DType::kInt8) {

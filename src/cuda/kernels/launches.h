@@ -26,8 +26,10 @@ Launch QuantizeBlocksLaunch(DType dtype, const QuantizeArgs& args);
 Launch StoreHeadsLaunch(DType dtype, const StoreHeadsArgs& args);
 Launch CopySlotsLaunch(DType dtype, const CopySlotsArgs& args);
 inline constexpr int32_t kMaxAttentionTiles = 65535;  // of a launch: the most rows of a grid
-// REQUIRES: head_dim is at most kMaxHeadDim, num_tiles at most kMaxAttentionTiles.
-Launch AttentionLaunch(DType dtype, const AttentionArgs& args);
+// `has_phases`: whether the device's kernels have barriers with phases (kHasPhases). The bits do
+// not follow from it. REQUIRES: head_dim is at most kMaxHeadDim, num_tiles at most
+// kMaxAttentionTiles.
+Launch AttentionLaunch(DType dtype, const AttentionArgs& args, bool has_phases = false);
 Launch MergeSegmentsLaunch(DType dtype, const AttentionArgs& args);
 // The size of AttentionArgs::partial in bytes.
 int64_t PartialBytes(const AttentionArgs& args);
@@ -44,6 +46,8 @@ inline constexpr int64_t kProcessors = 132;
 struct GemmChoice {
   // The most shared memory that a block of the device has.
   int64_t shared_bytes = kSharedBytes;
+  // Device::persistent_blocks.
+  int64_t persistent_blocks = kProcessors;
   // For tests: the tile. REQUIRES: it is compiled for the type.
   std::optional<TileSize> tile;
 };

@@ -32,22 +32,33 @@ __device__ __forceinline__ void Round(float x, Bf16* out) {
 
 inline constexpr float kExpMin = -0x1.5d589ep+6f;  // e^x is below the smallest normal number
 
+// e^x = 2^n * y, for x whose e^x is a normal number or close to one.
+struct ReducedExp {
+  __device__ __forceinline__ explicit ReducedExp(float x) {
+    // n = round(x / ln 2), and y = e^r. Adding 1.5 * 2^23 rounds to an integer in the low bits.
+    const float magic = 0x1.8p23f;
+    const float sum = fmaf(x, 0x1.715476p+0f, magic);
+    const float n = sum - magic;
+    float r = fmaf(n, -0x1.62e4p-1f, x);
+    r = fmaf(n, -0x1.7f7d1cp-20f, r);
+    y = 0x1.6a2430p-10f;
+    y = fmaf(y, r, 0x1.1239e4p-7f);
+    y = fmaf(y, r, 0x1.5558f2p-5f);
+    y = fmaf(y, r, 0x1.555492p-3f);
+    y = fmaf(y, r, 0x1.fffffcp-2f);
+    y = fmaf(y, r, 1.0f);
+    y = fmaf(y, r, 1.0f);
+    shifted = __float_as_uint(sum);
+  }
+
+  float y;
+  uint32_t shifted;  // its low 9 bits: n
+};
+
 // e^x, where it is a normal number.
 __device__ __forceinline__ float NormalExp(float x) {
-  // 2^n * e^r with n = round(x / ln 2). Adding 1.5 * 2^23 rounds to an integer in the low bits.
-  const float magic = 0x1.8p23f;
-  const float shifted = fmaf(x, 0x1.715476p+0f, magic);
-  const float n = shifted - magic;
-  float r = fmaf(n, -0x1.62e4p-1f, x);
-  r = fmaf(n, -0x1.7f7d1cp-20f, r);
-  float y = 0x1.6a2430p-10f;
-  y = fmaf(y, r, 0x1.1239e4p-7f);
-  y = fmaf(y, r, 0x1.5558f2p-5f);
-  y = fmaf(y, r, 0x1.555492p-3f);
-  y = fmaf(y, r, 0x1.fffffcp-2f);
-  y = fmaf(y, r, 1.0f);
-  y = fmaf(y, r, 1.0f);
-  return __uint_as_float(__float_as_uint(y) + (__float_as_uint(shifted) << 23));
+  const ReducedExp e(x);
+  return __uint_as_float(__float_as_uint(e.y) + (e.shifted << 23));
 }
 
 // e^x. Results below the smallest normal number are 0. Choices in the place of branches, which the
@@ -59,11 +70,11 @@ __device__ __forceinline__ float Exp(float x) {
   return x != x ? x : y;
 }
 
-// The same for x that is not positive.
+// The same for x that is not positive. Below kExpMin the product is denormal or 0 and is flushed,
+// so that no choice is needed: 2^n is 0 for the least x that is computed.
 __device__ __forceinline__ float ExpOfNegative(float x) {
-  const float y = NormalExp(x);
-  const float zero_or_nan = x < kExpMin ? 0.0f : x;
-  return x >= kExpMin ? y : zero_or_nan;
+  const ReducedExp e(MaxOrNan(x, -88.0f));
+  return e.y * __uint_as_float((e.shifted << 23) + 0x3f800000u);
 }
 
 // x / d, rounded correctly, where d = 1 + e^y and x is as in Silu or GeluTanh. A division for all

@@ -23,6 +23,27 @@ bool SameOrNan(float a, float b) {
          (std::isnan(a) && std::isnan(b));
 }
 
+// The choices that ExpOfNegative does without.
+float ExpByChoices(float x) {
+  const float zero_or_nan = x < kExpMin ? 0.0f : x;
+  return x >= kExpMin ? NormalExp(x) : zero_or_nan;
+}
+
+// Every float around the least normal result, one of 997 of the others, and NaN.
+TEST(Math, ExpOfNegativeNeedsNoChoices) {
+  const ScopedFpMode fp_mode;
+  const auto check = [](uint32_t bits) {
+    const float x = std::bit_cast<float>(bits);
+    ASSERT_TRUE(SameOrNan(ExpOfNegative(x), ExpByChoices(x))) << x << " " << bits;
+  };
+  for (uint64_t bits = 0x80000000u; bits < uint64_t{1} << 32; bits += 997) {
+    check(static_cast<uint32_t>(bits));
+  }
+  const auto first = std::bit_cast<uint32_t>(-86.0f), last = std::bit_cast<uint32_t>(-90.0f);
+  for (uint32_t bits = first; bits <= last; ++bits) check(bits);
+  for (const uint32_t bits : {0u, 0x7fc00000u, 0x80000000u, 0xff800000u, 0xffffffffu}) check(bits);
+}
+
 // One of 997 floats, and those around zero and the infinities. (All 2^32 agree on an H200.)
 TEST(Math, GatesDivideAsTheGeneralDivision) {
   const ScopedFpMode fp_mode;

@@ -35,37 +35,48 @@ template <int kPending>
 __device__ __forceinline__ void WaitForProducts() {
   asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kPending) : "memory");
 }
+// Ensures that these values are computed here, and not behind a later wait, to where the compiler
+// would move them.
+template <int kTiles>
+__device__ __forceinline__ void ComputeNow(float (&values)[kTiles][4]) {
+#pragma unroll
+  for (int i = 0; i < 4 * kTiles; ++i) asm volatile("" : "+f"(values[i / 4][i % 4]));
+}
 
 // The place of the rows: rows of 128 bytes, eight of them 1,024 bytes behind the eight before.
 __device__ __forceinline__ uint64_t RowsDescriptor(const uint32_t* rows) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62, kStride = uint64_t{1024 / 16} << 32;
   const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(rows));
-  return kSwizzle128 | kStride | uint64_t{1} << 16 | (address & 0x3ffffu) >> 4;
+  return kSwizzle128 | kStride | uint64_t{1} << 16 | address >> 4;
+}
+// The place `bytes` behind another one, a multiple of 16.
+__device__ __forceinline__ uint64_t RowsBehind(uint64_t rows, int bytes) {
+  return rows + static_cast<uint32_t>(bytes) / 16;
 }
 
 // sums[t]: 16 columns of the warp and rows 8 t ... 8 t + 7, as mma.m16n8k16 has them. `rows`: the
-// first of the 8 words in the first row.
+// place of the first of the 8 words in the first row.
 #define SKEIN_TILE(t) "+f"(sums[t][0]), "+f"(sums[t][1]), "+f"(sums[t][2]), "+f"(sums[t][3])
 __device__ __forceinline__ void MultiplyInBackground(float (&sums)[2][4], const uint32_t (&w)[4],
-                                                     const uint32_t* rows) {
+                                                     uint64_t rows) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 "
       "{%0, %1, %2, %3, %4, %5, %6, %7}, "
       "{%8, %9, %10, %11}, %12, 1, 1, 1, 0;\n"
       : SKEIN_TILE(0), SKEIN_TILE(1)
-      : "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]), "l"(RowsDescriptor(rows)));
+      : "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]), "l"(rows));
 }
 __device__ __forceinline__ void MultiplyInBackground(float (&sums)[4][4], const uint32_t (&w)[4],
-                                                     const uint32_t* rows) {
+                                                     uint64_t rows) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
       "{%16, %17, %18, %19}, %20, 1, 1, 1, 0;\n"
       : SKEIN_TILE(0), SKEIN_TILE(1), SKEIN_TILE(2), SKEIN_TILE(3)
-      : "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]), "l"(RowsDescriptor(rows)));
+      : "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]), "l"(rows));
 }
 __device__ __forceinline__ void MultiplyInBackground(float (&sums)[8][4], const uint32_t (&w)[4],
-                                                     const uint32_t* rows) {
+                                                     uint64_t rows) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -73,10 +84,10 @@ __device__ __forceinline__ void MultiplyInBackground(float (&sums)[8][4], const 
       "{%32, %33, %34, %35}, %36, 1, 1, 1, 0;\n"
       : SKEIN_TILE(0), SKEIN_TILE(1), SKEIN_TILE(2), SKEIN_TILE(3), SKEIN_TILE(4), SKEIN_TILE(5),
         SKEIN_TILE(6), SKEIN_TILE(7)
-      : "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]), "l"(RowsDescriptor(rows)));
+      : "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]), "l"(rows));
 }
 __device__ __forceinline__ void MultiplyInBackground(float (&sums)[16][4], const uint32_t (&w)[4],
-                                                     const uint32_t* rows) {
+                                                     uint64_t rows) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -87,10 +98,10 @@ __device__ __forceinline__ void MultiplyInBackground(float (&sums)[16][4], const
       : SKEIN_TILE(0), SKEIN_TILE(1), SKEIN_TILE(2), SKEIN_TILE(3), SKEIN_TILE(4), SKEIN_TILE(5),
         SKEIN_TILE(6), SKEIN_TILE(7), SKEIN_TILE(8), SKEIN_TILE(9), SKEIN_TILE(10), SKEIN_TILE(11),
         SKEIN_TILE(12), SKEIN_TILE(13), SKEIN_TILE(14), SKEIN_TILE(15)
-      : "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]), "l"(RowsDescriptor(rows)));
+      : "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]), "l"(rows));
 }
 __device__ __forceinline__ void MultiplyInBackground(float (&sums)[32][4], const uint32_t (&w)[4],
-                                                     const uint32_t* rows) {
+                                                     uint64_t rows) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -109,9 +120,14 @@ __device__ __forceinline__ void MultiplyInBackground(float (&sums)[32][4], const
         SKEIN_TILE(17), SKEIN_TILE(18), SKEIN_TILE(19), SKEIN_TILE(20), SKEIN_TILE(21),
         SKEIN_TILE(22), SKEIN_TILE(23), SKEIN_TILE(24), SKEIN_TILE(25), SKEIN_TILE(26),
         SKEIN_TILE(27), SKEIN_TILE(28), SKEIN_TILE(29), SKEIN_TILE(30), SKEIN_TILE(31)
-      : "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]), "l"(RowsDescriptor(rows)));
+      : "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]), "l"(rows));
 }
 #undef SKEIN_TILE
+template <int kTiles>
+__device__ __forceinline__ void MultiplyInBackground(float (&sums)[kTiles][4],
+                                                     const uint32_t (&w)[4], const uint32_t* rows) {
+  MultiplyInBackground(sums, w, RowsDescriptor(rows));
+}
 
 #else
 
@@ -122,8 +138,12 @@ __device__ __forceinline__ void EndProducts() {}
 template <int kPending>
 __device__ __forceinline__ void WaitForProducts() {}
 template <int kTiles>
+__device__ __forceinline__ void ComputeNow(float (&)[kTiles][4]) {}
+__device__ __forceinline__ uint64_t RowsDescriptor(const uint32_t*) { return 0; }
+__device__ __forceinline__ uint64_t RowsBehind(uint64_t rows, int) { return rows; }
+template <int kTiles, typename Rows>
 __device__ __forceinline__ void MultiplyInBackground(float (&)[kTiles][4], const uint32_t (&)[4],
-                                                     const uint32_t*) {}
+                                                     Rows) {}
 
 #endif
 

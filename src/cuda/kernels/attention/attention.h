@@ -18,10 +18,10 @@
 #include <cstdint>
 
 #include "cuda/kernels/args.h"
-#include "cuda/kernels/attention_narrow.h"
-#include "cuda/kernels/attention_products.h"
-#include "cuda/kernels/attention_rows.h"
-#include "cuda/kernels/attention_steps.h"
+#include "cuda/kernels/attention/attention_narrow.h"
+#include "cuda/kernels/attention/attention_products.h"
+#include "cuda/kernels/attention/attention_rows.h"
+#include "cuda/kernels/attention/attention_steps.h"
 #include "cuda/kernels/dialect.h"
 #include "cuda/kernels/math.h"
 #include "cuda/kernels/products.h"

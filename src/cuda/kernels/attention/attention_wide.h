@@ -16,9 +16,9 @@
 #include <cstdint>
 
 #include "cuda/kernels/args.h"
-#include "cuda/kernels/attention_products.h"
-#include "cuda/kernels/attention_rows.h"
-#include "cuda/kernels/attention_steps.h"
+#include "cuda/kernels/attention/attention_products.h"
+#include "cuda/kernels/attention/attention_rows.h"
+#include "cuda/kernels/attention/attention_steps.h"
 #include "cuda/kernels/dialect.h"
 #include "cuda/kernels/products.h"
 
@@ -27,14 +27,17 @@ namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 inline constexpr int kWideWarps = kWideAttentionRows / kAttentionRows;
 inline constexpr int kWideThreads = 32 * kWideWarps;
 
-// Heads of kHeadWords words.
+// A step of heads of kHeadWords words.
+template <int kHeadWords>
+struct StepRows {
+  SharedRows<kKeysPerStep> k[kHeadWords / 32];
+  SharedRows<2 * kHeadWords> v;
+};
+
 template <int kHeadWords>
 struct WideMemory {
   static constexpr int kWords = kKeysPerStep * kHeadWords;
-  struct Rows {
-    SharedRows<kKeysPerStep> k[kHeadWords / 32];
-    SharedRows<2 * kHeadWords> v;
-  };
+  using Rows = StepRows<kHeadWords>;
 
   Rows rows[2];  // of even and of odd steps
   // As in a KV block, but for the order of the 16 bytes in each 128 (PanelQuad).
@@ -58,6 +61,29 @@ struct TransposePlace {
   const int quad = lane.index % 2 + lane.index / 8 % 2 * 2;
   const int chunk = lane.index / 2 % 4 + lane.index / 16 * 4;  // of eight
 };
+
+// Makes the key `end` zero. The first of the words has the key `first`.
+__device__ __forceinline__ void MaskKey(int first, int end, WordQuad (&words)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t kept = first + 2 * i + 1 == end ? 0xffffu : 0xffffffffu;
+#pragma unroll
+    for (uint32_t& word : words[i].of) word &= kept;
+  }
+}
+
+// Writes what a lane has of a panel as four words of four rows.
+template <int kRows>
+__device__ __forceinline__ void WriteTransposed(const WordQuad (&words)[4],
+                                                const TransposePlace& place, int panel,
+                                                SharedRows<kRows>& rows) {
+  const int row = panel * kPanelWidth + place.quad * 4;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    *reinterpret_cast<WordQuad*>(rows.Chunk(row + i, place.chunk)) = {
+        words[0].of[i], words[1].of[i], words[2].of[i], words[3].of[i]};
+  }
+}
 
 // The steps of a block that walks the keys [begin, end) of a segment. A warp transposes four
 // words of each lane's columns at a time.
@@ -115,7 +141,7 @@ class WideSteps {
     WordQuad words[4];
     Read(&memory_.k[panel * kPanelWidth * kHeadWords], half * 32 + place.chunk * 4, place.quad,
          words);
-    Write(words, place.chunk, panel * kPanelWidth + place.quad * 4, rows.k[half]);
+    WriteTransposed(words, place, panel, rows.k[half]);
   }
   // Transposes a panel of values, in both KV blocks.
   __device__ __forceinline__ void TransposeValues(int step, int panel,
@@ -124,8 +150,8 @@ class WideSteps {
     WordQuad words[4];
     Read(&memory_.v[place.chunk / 4 * Memory::kWords / 2],
          panel * kPanelWidth + place.chunk % 4 * 4, place.quad, words);
-    if (step + kKeysPerStep > end_) Mask(step + place.chunk * 8, words);
-    Write(words, place.chunk, panel * kPanelWidth + place.quad * 4, rows.v);
+    if (step + kKeysPerStep > end_) MaskKey(step + place.chunk * 8, end_, words);
+    WriteTransposed(words, place, panel, rows.v);
   }
   // Four rows of a panel, from `row` on.
   static __device__ __forceinline__ void Read(const uint32_t* panels, int row, int quad,
@@ -135,37 +161,20 @@ class WideSteps {
       words[i] = *reinterpret_cast<const WordQuad*>(panels + PanelQuad(row + i, quad));
     }
   }
-  // Makes the key behind the end zero. The first of the words has the key `first`.
-  __device__ __forceinline__ void Mask(int first, WordQuad (&words)[4]) const {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const uint32_t kept = first + 2 * i + 1 == end_ ? 0xffffu : 0xffffffffu;
-#pragma unroll
-      for (uint32_t& word : words[i].of) word &= kept;
-    }
-  }
-  template <int kRows>
-  static __device__ __forceinline__ void Write(const WordQuad (&words)[4], int chunk, int row,
-                                               SharedRows<kRows>& rows) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      *reinterpret_cast<WordQuad*>(rows.Chunk(row + i, chunk)) = {words[0].of[i], words[1].of[i],
-                                                                  words[2].of[i], words[3].of[i]};
-    }
-  }
 
   Memory& memory_;
   const int segment_begin_, end_;
 };
 
 // Multiplies a warp's rows by `kTiles` times 8 rows in shared memory, over the 8 words from `word`
-// on. In the background, four warps do so together.
+// on. In the background, four warps do so together. `place`: of the rows (RowsDescriptor).
 template <int kTiles>
 __device__ __forceinline__ void AddWideProduct(const uint32_t (&a)[4],
-                                               const SharedRows<8 * kTiles>& rows, int word,
-                                               const Lane& lane, float (&sums)[kTiles][4]) {
+                                               const SharedRows<8 * kTiles>& rows, uint64_t place,
+                                               int word, const Lane& lane,
+                                               float (&sums)[kTiles][4]) {
   if constexpr (MultipliesInBackground<Bf16>()) {
-    MultiplyInBackground(sums, a, &rows.words[0][word]);
+    MultiplyInBackground(sums, a, RowsBehind(place, word * 4));
   } else {
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
@@ -174,6 +183,51 @@ __device__ __forceinline__ void AddWideProduct(const uint32_t (&a)[4],
       Product<Bf16>::Add(sums[tile], a, b);
     }
   }
+}
+
+// Begins the products of a step's keys, which make the scores.
+template <int kChunks>
+__device__ __forceinline__ void BeginScores(const QueryWords<Bf16, kChunks>& q,
+                                            const StepRows<kChunks * kMmaWords>& rows,
+                                            const Lane& lane, float (&scores)[kKeyTiles][4]) {
+#pragma unroll
+  for (int i = 0; i < 4 * kKeyTiles; ++i) scores[i / 4][i % 4] = 0.0f;
+  const uint64_t place = RowsDescriptor(rows.k[0].words[0]);
+  BeginProducts();
+#pragma unroll
+  for (int chunk = 0; chunk < kChunks; ++chunk) {
+    const int half = chunk / 4;
+    AddWideProduct<kKeyTiles>(q.words[chunk], rows.k[half],
+                              RowsBehind(place, half * static_cast<int>(sizeof(rows.k[0]))),
+                              chunk % 4 * kMmaWords, lane, scores);
+  }
+  EndProducts();
+}
+
+// A step's weights, as operands of products.
+struct WeightWords {
+  __device__ __forceinline__ void Take(const float (&weights)[kKeyTiles][4], const Lane& lane) {
+    const RegisterWeights<Bf16> from{weights, lane};
+#pragma unroll
+    for (int i = 0; i < kKeyTiles / 2; ++i) from.Read(i, words[i]);
+  }
+
+  uint32_t words[kKeyTiles / 2][4];
+};
+
+// Begins the products of a step's values, which add to the state.
+template <int kHeadWords>
+__device__ __forceinline__ void BeginValues(const WeightWords& weights,
+                                            const StepRows<kHeadWords>& rows, const Lane& lane,
+                                            WalkState<kHeadWords / 4>& state) {
+  const uint64_t place = RowsDescriptor(rows.v.words[0]);
+  BeginProducts();
+#pragma unroll
+  for (int i = 0; i < kKeyTiles / 2; ++i) {
+    AddWideProduct<kHeadWords / 4>(weights.words[i], rows.v, place, i * kMmaWords, lane,
+                                   state.values);
+  }
+  EndProducts();
 }
 
 // Grid: KV heads, tiles, segments. Rows and keys that do not exist take part, with the weight 0.
@@ -212,26 +266,13 @@ __global__ void __launch_bounds__(kWideThreads, 1) WideAttentionKernel(Attention
     ShowWritesToProducts();
     __syncthreads();
     if (step + kKeysPerStep < end) steps.Copy(step + kKeysPerStep);
-    float scores[kKeyTiles][4] = {};
-    BeginProducts();
-#pragma unroll
-    for (int chunk = 0; chunk < kChunks; ++chunk) {
-      AddWideProduct<kKeyTiles>(q.words[chunk], now.k[chunk / 4], chunk % 4 * kMmaWords, lane,
-                                scores);
-    }
-    EndProducts();
+    float scores[kKeyTiles][4];
+    BeginScores(q, now, lane, scores);
     WaitForProducts<0>();
     Weigh(a, rows, step, range.SeesAll(step), lane, scores, state);
-    const RegisterWeights<Bf16> weights{scores, lane};
-    uint32_t words[kKeyTiles / 2][4];
-#pragma unroll
-    for (int i = 0; i < kKeyTiles / 2; ++i) weights.Read(i, words[i]);
-    BeginProducts();
-#pragma unroll
-    for (int i = 0; i < kKeyTiles / 2; ++i) {
-      AddWideProduct<kTiles>(words[i], now.v, i * kMmaWords, lane, state.values);
-    }
-    EndProducts();
+    WeightWords weights;
+    weights.Take(scores, lane);
+    BeginValues(weights, now, lane, state);
     odd = 1 - odd;
   }
   WaitForProducts<0>();

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "cuda/kernels/args.h"
-#include "cuda/kernels/attention_rows.h"
-#include "cuda/kernels/attention_steps.h"
+#include "cuda/kernels/attention/attention_rows.h"
+#include "cuda/kernels/attention/attention_steps.h"
 #include "cuda/kernels/dialect.h"
 #include "cuda/kernels/math.h"
 #include "cuda/kernels/products.h"
@@ -98,28 +98,36 @@ __device__ __forceinline__ void RoundPair(float* low, float* high, Bf16) {
   *high = __uint_as_float(word & 0xffff0000u);
 }
 
-// Turns the scores of the lane's row i into weights e^(score - max), rounded to T.
-template <typename T, int kTiles>
-__device__ __forceinline__ void RoundWeights(int i, float max, float (&scores)[kTiles][4]) {
-  // While the maximum is -inf the row has seen no key, and every weight is 0.
-  const float finite = max == kMinusInfinity ? 0.0f : max;
+// While the maximum is -inf the row has seen no key, and every weight is 0.
+__device__ __forceinline__ float FiniteMax(float max) { return max == kMinusInfinity ? 0.0f : max; }
+
+// Turns the scores of the lane's row i into weights e^(score - max).
+template <int kTiles>
+__device__ __forceinline__ void ComputeWeights(int i, float max, float (&scores)[kTiles][4]) {
+  const float finite = FiniteMax(max);
 #pragma unroll
   for (int tile = 0; tile < kTiles; ++tile) {
     float &low = scores[tile][2 * i], &high = scores[tile][2 * i + 1];
     low = ExpOfNegative(low - finite);
     high = ExpOfNegative(high - finite);
-    RoundPair(&low, &high, T{});
   }
 }
 
-// Turns the scores of a step into weights, rounded to T, and rescales the state to the new maximum.
-// Both rows go through each part together, so that one hides the latency of the other.
 template <typename T, int kTiles>
-__device__ __forceinline__ void Weigh(const AttentionArgs& a, const QueryRows<T>& rows, int step,
-                                      bool all_visible, const Lane& lane,
-                                      float (&scores)[kKeyTiles][4], WalkState<kTiles>& state) {
-  ScaleScores(a, rows, step, all_visible, lane, scores);
-  float max[2] = {state.max[0], state.max[1]};
+__device__ __forceinline__ void RoundWeights(int i, float (&weights)[kTiles][4]) {
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+    RoundPair(&weights[tile][2 * i], &weights[tile][2 * i + 1], T{});
+  }
+}
+
+// Turns the scaled scores of a step into weights that are not rounded yet, and gives the new
+// maxima. Both rows go through each part together, so that one hides the latency of the other.
+template <int kTiles>
+__device__ __forceinline__ void ComputeStepWeights(const WalkState<kTiles>& state,
+                                                   float (&scores)[kKeyTiles][4], float (&max)[2]) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) max[i] = state.max[i];
 #pragma unroll
   for (int c = 0; c < 4 * kKeyTiles; ++c) {
     max[c / 2 % 2] = fmaxf(max[c / 2 % 2], scores[c / 4][c % 4]);
@@ -127,11 +135,29 @@ __device__ __forceinline__ void Weigh(const AttentionArgs& a, const QueryRows<T>
 #pragma unroll
   for (int i = 0; i < 2; ++i) max[i] = MaxOfQuad(max[i]);
 #pragma unroll
-  for (int i = 0; i < 2; ++i) RoundWeights<T>(i, max[i], scores);
+  for (int i = 0; i < 2; ++i) ComputeWeights(i, max[i], scores);
+}
+
+// The first half of a step's weights: all but their rounding.
+template <typename T, int kTiles>
+__device__ __forceinline__ void BeginWeights(const AttentionArgs& a, const QueryRows<T>& rows,
+                                             int step, bool all_visible, const Lane& lane,
+                                             const WalkState<kTiles>& state,
+                                             float (&scores)[kKeyTiles][4], float (&max)[2]) {
+  ScaleScores(a, rows, step, all_visible, lane, scores);
+  ComputeStepWeights(state, scores, max);
+}
+
+// The second half: rounds the weights, and rescales the state to the new maxima.
+template <typename T, int kTiles>
+__device__ __forceinline__ void EndWeights(const float (&max)[2], float (&weights)[kKeyTiles][4],
+                                           WalkState<kTiles>& state) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) RoundWeights<T>(i, weights);
   float lanes[2][4] = {};  // sums over keys that are equal modulo 16
 #pragma unroll
   for (int c = 0; c < 4 * kKeyTiles; ++c) {
-    lanes[c / 4 % 2][c % 4] = lanes[c / 4 % 2][c % 4] + scores[c / 4][c % 4];
+    lanes[c / 4 % 2][c % 4] = lanes[c / 4 % 2][c % 4] + weights[c / 4][c % 4];
   }
   float sums[4];
 #pragma unroll
@@ -146,6 +172,16 @@ __device__ __forceinline__ void Weigh(const AttentionArgs& a, const QueryRows<T>
     state.sum[i] = fmaf(state.sum[i], factor, sums[2 * i] + sums[2 * i + 1]);
     state.Rescale(i, factor);
   }
+}
+
+// Turns the scores of a step into weights, rounded to T, and rescales the state to the new maximum.
+template <typename T, int kTiles>
+__device__ __forceinline__ void Weigh(const AttentionArgs& a, const QueryRows<T>& rows, int step,
+                                      bool all_visible, const Lane& lane,
+                                      float (&scores)[kKeyTiles][4], WalkState<kTiles>& state) {
+  float max[2];
+  BeginWeights(a, rows, step, all_visible, lane, state, scores, max);
+  EndWeights<T>(max, scores, state);
 }
 
 __device__ __forceinline__ uint32_t PairWord(float low, float high) {

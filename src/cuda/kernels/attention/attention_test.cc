@@ -32,8 +32,9 @@ struct Sequence {
 // Sequences whose blocks are at random places of a memory that other requests left full of NaN.
 class Attention {
  public:
-  Attention(RandomValues& random, const Shape& shape, bool wide, std::vector<Sequence> sequences)
-      : shape_(shape), sequences_(std::move(sequences)) {
+  Attention(RandomValues& random, const Shape& shape, bool wide, std::vector<Sequence> sequences,
+            bool has_phases = false)
+      : shape_(shape), sequences_(std::move(sequences)), has_phases_(has_phases) {
     int32_t num_blocks = 3;
     for (const Sequence& s : sequences_) num_blocks += Blocks(s);
     layout_ = {shape.dtype, 1, num_blocks, shape.num_kv_heads, shape.head_dim};
@@ -76,7 +77,7 @@ class Attention {
                                  .head_bytes = static_cast<int64_t>(layout_.head_bytes())}};
     std::vector<float> partial(PartialBytes(args) / sizeof(float));
     args.partial = partial.data();
-    const Launch launch = AttentionLaunch(shape_.dtype, args);
+    const Launch launch = AttentionLaunch(shape_.dtype, args, has_phases_);
     if (!in_any_order) {
       testing::RunOnce(launch);
     } else if (num_segments_ > 1) {
@@ -153,6 +154,7 @@ class Attention {
 
   const Shape shape_;
   const std::vector<Sequence> sequences_;
+  const bool has_phases_;
   KvLayout layout_;
   int32_t tile_rows_ = 0;
   std::vector<std::byte> memory_;
@@ -209,6 +211,32 @@ TEST(AttentionKernel, PromptsHaveTheBitsOfTheFmaClass) {
                         {{random.Integer(130, 250), CeilDiv(130, group)}, {190, 3}, {192, 32}});
     EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()))
         << shape.num_heads << " " << shape.head_dim;
+  }
+}
+
+// The same on GPUs whose barriers have phases: walks of one step, and of more steps than the ring
+// has stages. In the second sequence's tile one consumer has no rows, and so have both in warps of
+// the third one's.
+TEST(AttentionKernel, SpecializedWarpsHaveTheBitsOfTheFmaClass) {
+  RandomValues random;
+  for (const int32_t index : {3, 4, 8, 9}) {
+    const Shape& shape = kShapes[index];
+    const int32_t group = shape.num_heads / shape.num_kv_heads;
+    Attention attention(random, shape, kWide,
+                        {{random.Integer(330, 450), CeilDiv(130, group)}, {190, 3}, {0, 5}}, true);
+    EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()))
+        << shape.num_heads << " " << shape.head_dim;
+  }
+}
+
+// The rows of a consumer of a tile, of which the other one has none, see few of the tile's steps.
+TEST(AttentionKernel, SpecializedWarpsWalkWindowsAndSegments) {
+  RandomValues random;
+  for (const auto& [shape, wide] : {std::pair{Shape{DType::kBf16, 2, 2, 64, 40}, kWide},
+                                    {Shape{DType::kBf16, 2, 2, 128}, kWide}}) {
+    Attention attention(random, shape, wide,
+                        {{kKeysPerSegment - 70, 132}, {kKeysPerSegment - 1, 2}, {64, 32}}, true);
+    EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected())) << shape.head_dim;
   }
 }
 

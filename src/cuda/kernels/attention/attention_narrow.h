@@ -14,9 +14,9 @@
 #include <cstdint>
 
 #include "cuda/kernels/args.h"
-#include "cuda/kernels/attention_products.h"
-#include "cuda/kernels/attention_rows.h"
-#include "cuda/kernels/attention_steps.h"
+#include "cuda/kernels/attention/attention_products.h"
+#include "cuda/kernels/attention/attention_rows.h"
+#include "cuda/kernels/attention/attention_steps.h"
 #include "cuda/kernels/dialect.h"
 #include "cuda/kernels/math.h"
 #include "cuda/kernels/products.h"
@@ -92,7 +92,8 @@ __device__ __forceinline__ void ShareWeights(float (&scores)[2][4], int warp, co
     float max = state.max[i];
 #pragma unroll
     for (int w = 0; w < kAttentionWarps; ++w) max = fmaxf(max, shared.maxima[row][w]);
-    RoundWeights<T>(i, max, scores);
+    ComputeWeights(i, max, scores);
+    RoundWeights<T>(i, scores);
 #pragma unroll
     for (int t = 0; t < 2; ++t) {
       StoreWeights(shared, row, warp * kPanelWidth + t * 8 + lane.quad * 2, scores[t][2 * i],
