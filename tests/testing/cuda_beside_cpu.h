@@ -57,6 +57,7 @@ class WatchedDevice final : public cuda::Device {
   const std::string& name() const override { return fake_.name(); }
   cuda::DeviceMemory Memory() override { return fake_.Memory(); }
   int64_t shared_bytes() const override { return fake_.shared_bytes(); }
+  bool has_phases() const override { return fake_.has_phases(); }
   int64_t persistent_blocks() const override { return fake_.persistent_blocks(); }
   Result<void*> Allocate(size_t bytes) override { return fake_.Allocate(bytes); }
   void Free(void* memory) override { fake_.Free(memory); }

@@ -25,6 +25,7 @@ class RecordingDevice final : public cuda::Device {
   const std::string& name() const override { return device_->name(); }
   cuda::DeviceMemory Memory() override { return device_->Memory(); }
   int64_t shared_bytes() const override { return device_->shared_bytes(); }
+  bool has_phases() const override { return device_->has_phases(); }
   int64_t persistent_blocks() const override { return device_->persistent_blocks(); }
   Result<void*> Allocate(size_t bytes) override { return device_->Allocate(bytes); }
   void Free(void* memory) override { device_->Free(memory); }

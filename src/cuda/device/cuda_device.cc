@@ -65,6 +65,7 @@ class CudaDevice final : public Device {
 
   const std::string& name() const override { return name_; }
   int64_t shared_bytes() const override { return shared_bytes_; }
+  bool has_phases() const override { return kernels_overlap_; }
   int64_t persistent_blocks() const override {
     return kernels_overlap_ && maps_.is_open() ? processors_ : 0;
   }
@@ -115,25 +116,15 @@ class CudaDevice final : public Device {
 
   void Run(const Launch& launch) override {
     if (!status_.ok()) return;
-    alignas(alignof(TensorMap)) auto bytes = launch.args;
-    for (size_t i = 0; i < launch.num_maps && status_.ok(); ++i) {
-      const CUresult result = maps_.Encode(bytes.data() + launch.first_map + i * sizeof(TensorMap));
-      if (result != CUDA_SUCCESS) Check("cuTensorMapEncodeTiled", cudaErrorInvalidValue);
+    if (launch.num_maps > 0) {
+      Launch encoded = launch;
+      if (const Status status = maps_.Encode(encoded); !status.ok()) {
+        status_ = status;
+        return;
+      }
+      return RunEncoded(encoded);
     }
-    if (!status_.ok()) return;
-    void* args[] = {bytes.data()};
-    const Dim3& grid = launch.shape.grid;
-    cudaLaunchAttribute overlap = {};
-    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    overlap.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(grid.x, grid.y, grid.z);
-    config.blockDim = dim3(launch.shape.threads);
-    config.dynamicSmemBytes = launch.shape.shared_bytes;
-    config.stream = stream_;
-    config.attrs = &overlap;
-    config.numAttrs = kernels_overlap_ ? 1 : 0;
-    Check("cudaLaunchKernelExC", cudaLaunchKernelExC(&config, DeviceKernel(launch.kernel), args));
+    RunEncoded(launch);
   }
 
   Result<int32_t> MakeGraph(std::span<const Launch> launches) override {
@@ -189,6 +180,23 @@ class CudaDevice final : public Device {
     int64_t mark = 0;
     cudaEvent_t event = nullptr;
   };
+
+  // A launch whose maps have the driver's form.
+  void RunEncoded(const Launch& launch) {
+    void* args[] = {const_cast<std::byte*>(launch.args.data())};
+    const Dim3& grid = launch.shape.grid;
+    cudaLaunchAttribute overlap = {};
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(grid.x, grid.y, grid.z);
+    config.blockDim = dim3(launch.shape.threads);
+    config.dynamicSmemBytes = launch.shape.shared_bytes;
+    config.stream = stream_;
+    config.attrs = &overlap;
+    config.numAttrs = kernels_overlap_ ? 1 : 0;
+    Check("cudaLaunchKernelExC", cudaLaunchKernelExC(&config, DeviceKernel(launch.kernel), args));
+  }
 
   void Check(const char* call, cudaError_t error) {
     if (error != cudaSuccess && status_.ok()) status_ = ErrorOf(call, error);

@@ -30,10 +30,11 @@ class Device {
   virtual DeviceMemory Memory() = 0;
   // The most shared memory of a block, in bytes.
   virtual int64_t shared_bytes() const = 0;
+  // Whether its kernels have barriers with phases (dialect.h).
+  virtual bool has_phases() const = 0;
   // The blocks of a kernel that runs one on each multiprocessor (gemm_persistent.h). 0: the device
-  // has no barriers with phases (dialect.h), which such kernels need.
+  // has no phases or no tensor maps, which such kernels need.
   virtual int64_t persistent_blocks() const = 0;
-  bool has_phases() const { return persistent_blocks() > 0; }
 
   // Allocates memory of the device, 256-byte aligned, which is zeroed before later commands.
   // kResourceExhausted if the device has not enough memory.

@@ -63,6 +63,7 @@ void FakeDevice::CopyToHost(void* to, const void* from, size_t bytes) {
 }
 
 void FakeDevice::Run(const Launch& launch) {
+  SKEIN_CHECK(launch.shape.shared_bytes <= options_.shared_bytes);
   ++num_launches_;
   commands_.emplace_back(launch);
 }

@@ -29,7 +29,7 @@ class FakeDevice final : public Device {
   struct Options {
     int64_t memory_bytes = int64_t{256} << 20;
     int64_t shared_bytes = kLeastSharedBytes;  // of a block
-    int64_t persistent_blocks = 2;
+    int64_t persistent_blocks = 0;
     // After this number of launches, the next one loses the device.
     int64_t launches_until_lost = kNever;
     TurnOrder order;
@@ -43,6 +43,7 @@ class FakeDevice final : public Device {
   const std::string& name() const override { return name_; }
   DeviceMemory Memory() override;
   int64_t shared_bytes() const override { return options_.shared_bytes; }
+  bool has_phases() const override { return options_.persistent_blocks > 0; }
   int64_t persistent_blocks() const override { return options_.persistent_blocks; }
   Result<void*> Allocate(size_t bytes) override;
   void Free(void* memory) override;

@@ -10,9 +10,8 @@ namespace skein::cuda {
 // 16 bytes are exchanged as wgmma expects (PTX ISA, "Swizzling modes").
 //
 // This is how the host describes it. A GPU has a form of its own of the same size, which takes its
-// place at the launch (Launch::maps).
+// place at the launch (Launch::first_map).
 struct alignas(128) TensorMap {
-  static constexpr int kBytes = 128;
   static constexpr int32_t kRowWords = 32;  // of a box
 
   const void* base = nullptr;
@@ -22,6 +21,6 @@ struct alignas(128) TensorMap {
   int32_t matrices = 0;     // of a box
   uint8_t unused[72] = {};  // so that equal maps have equal bytes
 };
-static_assert(sizeof(TensorMap) == TensorMap::kBytes);
+static_assert(sizeof(TensorMap) == 128);
 
 }  // namespace skein::cuda

@@ -81,6 +81,7 @@ inline constexpr bool kHasPhases = true;
 inline void InitBarrier(uint64_t* barrier, uint32_t arrivals) {
   Emulator::Current().InitBarrier(barrier, arrivals);
 }
+inline void ShowBarriersToCopies() { Emulator::Current().ShowBarriersToCopies(); }
 inline void Arrive(uint64_t* barrier) { Emulator::Current().Arrive(barrier); }
 inline void ArriveWithBytes(uint64_t* barrier, uint32_t bytes) {
   Emulator::Current().ArriveWithBytes(barrier, bytes);
@@ -92,6 +93,8 @@ inline void CopyBox(void* shared, const TensorMap& map, int32_t x, int32_t y, in
 inline void WaitForPhase(uint64_t* barrier, uint32_t parity) {
   Emulator::Current().WaitForPhase(barrier, parity);
 }
+
+inline void Trap() { SKEIN_CHECK(false); }
 
 // setmaxnreg: fibers have no registers of their own.
 template <int kRegisters>

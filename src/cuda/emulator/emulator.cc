@@ -184,6 +184,7 @@ void Emulator::WaitForPreviousKernel() {
 
 void Emulator::InitBarrier(uint64_t* barrier, uint32_t arrivals) {
   SKEIN_CHECK(arrivals >= 1 && arrivals <= 255);
+  barriers_shown_ = false;
   const auto count = static_cast<uint8_t>(arrivals);
   *barrier = std::bit_cast<uint64_t>(PhaseBarrier{count, count, 0, 0});
 }
@@ -222,13 +223,19 @@ void Emulator::WaitForPhase(const uint64_t* barrier, uint32_t parity) {
 void Emulator::CopyBox(void* to, const TensorMap& map, int32_t x, int32_t y, int32_t z,
                        uint64_t* barrier) {
   const PendingBox box = {static_cast<std::byte*>(to), map, {x, y, z}, barrier};
+  if (!barriers_shown_) return Fail("a box has a barrier that was not shown to copies");
   order_.early_copies ? CopyNow(box) : boxes_.push_back(box);
 }
 
 bool Emulator::CopyPendingBox() {
   if (boxes_.empty()) return false;
-  CopyNow(boxes_.front());
-  boxes_.pop_front();
+  if (order_.kind == TurnOrder::Kind::kReverse) {
+    CopyNow(boxes_.back());
+    boxes_.pop_back();
+  } else {
+    CopyNow(boxes_.front());
+    boxes_.pop_front();
+  }
   return true;
 }
 

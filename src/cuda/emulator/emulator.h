@@ -32,8 +32,8 @@ struct TurnOrder {
 // floating-point mode.
 //
 // Errors of the kernel are kInternal: threads that wait for each other forever, lanes of a warp
-// that meet in different operations, and a thread that waits for its block although some of the
-// block's threads have finished.
+// that meet in different operations, a box whose barrier was not shown to copies, and a thread that
+// waits for its block although some of the block's threads have finished.
 class Emulator {
  public:
   explicit Emulator(TurnOrder order = {}) : order_(order) {}
@@ -66,6 +66,7 @@ class Emulator {
   // `arrivals` have come, and the next phase begins, whose parity is the other one. The first phase
   // has the parity 0.
   void InitBarrier(uint64_t* barrier, uint32_t arrivals);
+  void ShowBarriersToCopies() { barriers_shown_ = true; }
   void Arrive(uint64_t* barrier);
   // Arrives, and lets the phase last until boxes of so many bytes are there, too.
   void ArriveWithBytes(uint64_t* barrier, uint32_t bytes);
@@ -132,7 +133,7 @@ class Emulator {
   // Lets threads take their turns. Returns whether any of them could run.
   bool TakeTurns(const std::vector<uint32_t>& turns);
   std::vector<uint32_t> Turns(size_t count);
-  // Copies the eldest box that waits. Returns whether there was one.
+  // Copies the oldest box that waits, in reverse order the newest. Returns whether there was one.
   bool CopyPendingBox();
   void CopyNow(const PendingBox& box);
   // Changes a barrier by an arrival or by bytes, and ends its phase if nothing is missing.
@@ -153,7 +154,8 @@ class Emulator {
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<Warp> warps_;
   std::deque<PendingBox> boxes_;
-  uint32_t current_ = 0;  // the thread that runs
+  bool barriers_shown_ = false;  // to copies of boxes
+  uint32_t current_ = 0;         // the thread that runs
   uint32_t at_block_barrier_ = 0;
   uint64_t num_shuffles_ = 0;
   std::string error_;

@@ -169,6 +169,7 @@ TEST(Emulator, BoxesAreExchangedAndEndInZeros) {
                            if (threadIdx.x != 0) return;
                            Shared& shared = SharedMemory<Shared>();
                            InitBarrier(&shared.filled, 1);
+                           ShowBarriersToCopies();
                            ArriveWithBytes(&shared.filled, sizeof(shared.rows));
                            CopyBox(shared.rows, map, 16, 1, 0, &shared.filled);
                            waited = shared.rows[0][0] != 26;
@@ -221,6 +222,16 @@ TEST(Emulator, ThreadsThatNeverMeetAreAnError) {
                      })
                 .message(),
             "block (0, 0, 0): thread 5 waits forever for a phase of a barrier in shared memory");
+  EXPECT_EQ(emulator
+                .Run({{}, 32, 1024 + 8},
+                     [] {
+                       if (threadIdx.x != 0) return;
+                       uint64_t* const barrier = &SharedMemory<uint64_t>() + 128;
+                       InitBarrier(barrier, 1);
+                       CopyBox(&SharedMemory<uint64_t>(), TensorMap{}, 0, 0, 0, barrier);
+                     })
+                .message(),
+            "block (0, 0, 0): a box has a barrier that was not shown to copies");
   // The emulator can be used again.
   EXPECT_TRUE(emulator.Run({{2}, 64, 0}, [] { __syncthreads(); }).ok());
 }

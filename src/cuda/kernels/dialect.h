@@ -51,8 +51,8 @@ __device__ __forceinline__ void WaitForPreviousKernel() {
 #endif
 }
 
-// Barriers in shared memory for some threads of a block (PTX ISA, "mbarrier"), on GPUs of compute
-// capability 9.0. A phase of a barrier ends when all of its arrivals have come; then the next one
+// Barriers in shared memory for some threads of a block (PTX ISA, "mbarrier"), in code for sm_90a.
+// A phase of a barrier ends when all of its arrivals have come; then the next one
 // begins. Phases have the parities 0, 1, 0, ...
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 inline constexpr bool kHasPhases = true;
@@ -65,6 +65,12 @@ __device__ __forceinline__ void InitBarrier(uint64_t* barrier, uint32_t arrivals
                    static_cast<uint32_t>(__cvta_generic_to_shared(barrier))),
                "r"(arrivals)
                : "memory");
+}
+// Behind the last InitBarrier, for barriers that boxes arrive at.
+__device__ __forceinline__ void ShowBarriersToCopies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+#endif
 }
 __device__ __forceinline__ void Arrive(uint64_t* barrier) {
   asm volatile(
@@ -118,8 +124,12 @@ __device__ __forceinline__ void WaitForPhase(uint64_t* barrier, uint32_t parity)
 #endif
 }
 
+// Ends the grid with an error.
+__device__ __forceinline__ void Trap() { asm volatile("trap;\n"); }
+
 // Moves registers between the four warps that call it and the others of the block: to kRegisters
-// for each thread. Whoever takes waits until they are given. On sm_90a; elsewhere nothing happens.
+// for each thread. A warp that takes waits until they are given. On sm_90a; elsewhere nothing
+// happens.
 template <int kRegisters>
 __device__ __forceinline__ void GiveRegisters() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -133,7 +143,7 @@ __device__ __forceinline__ void TakeRegisters() {
 #endif
 }
 
-// Brings 128 bytes to the L2 cache.
+// Brings a line of memory to the L2 cache.
 __device__ __forceinline__ void FetchToCache(const void* global) {
   asm volatile("prefetch.global.L2 [%0];\n" ::"l"(global) : "memory");
 }

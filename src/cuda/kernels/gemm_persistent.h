@@ -3,7 +3,8 @@
 // Products of many rows of bf16, on GPUs with sm_90a: one block for each multiprocessor computes
 // tile after tile. One thread begins the copies of step after step, also of the next tile while the
 // sums of this one are written. Eight warps multiply; four of them have one half of a tile's
-// columns and never wait for the other four, so that one half may write while the other multiplies.
+// columns, and may be kStages steps ahead of the other four. So one half may write while the other
+// multiplies.
 //
 //   copies:    | tile 0, step 0 | step 1 | ... | tile 1, step 0 | ...      kStages steps ahead
 //   products:         | tile 0, step 0 | step 1 | ... | sums | tile 1, step 0 | ...
@@ -25,9 +26,11 @@
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
-inline constexpr int kCopyThreads = 128;    // of which one copies
-inline constexpr int kPersistentWarps = 8;  // that multiply
+inline constexpr int kCopyThreads = 128;    // one of them copies
+inline constexpr int kPersistentWarps = 8;  // these multiply
+// tools/ptxas_table.py has this number, too, and kPhaseBytes.
 inline constexpr int kPersistentThreads = kCopyThreads + 32 * kPersistentWarps;
+static_assert(kPersistentThreads == 384);
 
 // The arguments of a product, and where its operands lie.
 struct PersistentGemmArgs {
@@ -236,7 +239,7 @@ class TileProducts {
     WaitForProducts<0>();
     Release();
   }
-  // Nobody of this warp reads the eldest stage any more.
+  // No lane of this warp reads the oldest stage any more.
   __device__ __forceinline__ void Release() {
     __syncwarp();
     if (threadIdx.x % 32 == 0) Arrive(&shared_.free[freeing_.stage]);
@@ -364,7 +367,7 @@ __device__ __forceinline__ void WriteRows(const BlockPanels<Tile, kOutput>& pane
   float* const out = static_cast<float*>(args.out) + row * args.ldo + column;
 #pragma unroll
   for (int first = 0; first < Tile::kRows / 4; first += kBatch) {
-    Pair<float> outs[kBatch];
+    Pair<float> outs[kBatch] = {};
 #pragma unroll
     for (int k = 0; k < kBatch; ++k) {
       const int i = (first + k) / 2 * 8 + k % 2;
@@ -418,6 +421,8 @@ __global__ void __launch_bounds__(kPersistentThreads, 1)
     PersistentGemmKernel(const __grid_constant__ PersistentGemmArgs args) {
   if constexpr (kHasPhases) {
     constexpr int kCopyRegisters = 24, kProductRegisters = 240;
+    static_assert(kCopyThreads * kCopyRegisters + 32 * kPersistentWarps * kProductRegisters <=
+                  kPersistentThreads * kBeginRegisters);
     auto& shared = SharedMemory<PersistentShared<Tile>>();
     LetNextKernelStart();
     if (threadIdx.x == 0) {
@@ -425,6 +430,7 @@ __global__ void __launch_bounds__(kPersistentThreads, 1)
         InitBarrier(&shared.filled[stage], 1);
         InitBarrier(&shared.free[stage], kPersistentWarps);
       }
+      ShowBarriersToCopies();
     }
     __syncthreads();
     if (threadIdx.x < kCopyThreads) {
@@ -438,6 +444,8 @@ __global__ void __launch_bounds__(kPersistentThreads, 1)
       TakeRegisters<kProductRegisters>();
       MultiplyTiles<Tile, kOutput>(args.gemm, shared);
     }
+  } else {
+    Trap();
   }
 }
 

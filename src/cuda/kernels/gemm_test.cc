@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/fp_mode.h"
+#include "cuda/device/fake_device.h"
 #include "cuda/kernels/launches.h"
 #include "kernels/packed_weight.h"
 #include "kernels/reference.h"
@@ -103,6 +106,9 @@ std::vector<TileSize> TilesOf(DType matrix) {
   return {kFew16, kMiddle};
 }
 
+// A tile whose blocks are few, if they are persistent.
+GemmChoice ChoiceOf(TileSize tile) { return {.persistent_blocks = 2, .tile = tile}; }
+
 // Whole tiles and parts of them, one step and several, whole steps and half ones.
 TEST(Gemm, HasTheBitsOfTheFmaClassInEveryTile) {
   RandomValues random;
@@ -117,7 +123,7 @@ TEST(Gemm, HasTheBitsOfTheFmaClassInEveryTile) {
         std::vector<float> expected = operands.out;
         operands.Expect(add, &expected);
         ExpectSameInAnyOrder(GemmLaunch(types.matrix, add ? GemmOutput::kAdd : GemmOutput::kStore,
-                                        DType::kF32, operands.args, {.tile = tile}),
+                                        DType::kF32, operands.args, ChoiceOf(tile)),
                              std::span(operands.out));
         EXPECT_TRUE(SameBits(operands.out, expected))
             << NameOf(types.matrix) << " " << m << " " << n << " " << operands.shape.k << " "
@@ -130,18 +136,56 @@ TEST(Gemm, HasTheBitsOfTheFmaClassInEveryTile) {
 // Blocks that compute several tiles each, with more steps than stages and with one alone.
 TEST(Gemm, PersistentBlocksComputeTileAfterTile) {
   RandomValues random;
-  for (const int32_t k : {24, 64, 100, 200, 520, 700}) {
-    const bool add = k % 200 != 0, huge = k > 200;
-    const int32_t m = random.Integer(257, 600), n = random.Integer(129, 300);
+  for (const auto& [k, tile] : {std::pair{24, TileSize::kPersistentHuge},
+                                {64, TileSize::kPersistentLarge},
+                                {100, TileSize::kPersistentHuge},
+                                {200, TileSize::kPersistentLarge},
+                                {520, TileSize::kPersistentHuge},
+                                {700, TileSize::kPersistentLarge}}) {
+    const bool add = k % 200 != 0;
+    const int32_t m = random.Integer(257, 500), n = random.Integer(129, 250);
     Operands operands(random, DType::kBf16, DType::kBf16, m, n, k);
+    if (k == 520) {
+      std::ranges::fill(operands.bias, 0.0f);
+      operands.args.bias = nullptr;
+    }
     std::vector<float> expected = operands.out;
     operands.Expect(add, &expected);
-    const Launch launch = GemmLaunch(
-        DType::kBf16, add ? GemmOutput::kAdd : GemmOutput::kStore, DType::kF32, operands.args,
-        {.persistent_blocks = random.Integer(1, 4),
-         .tile = huge ? TileSize::kPersistentHuge : TileSize::kPersistentLarge});
+    const Launch launch = GemmLaunch(DType::kBf16, add ? GemmOutput::kAdd : GemmOutput::kStore,
+                                     DType::kF32, operands.args, ChoiceOf(tile));
+    EXPECT_EQ(launch.shape.grid.x, 2);  // of four tiles at least
     ExpectSameInAnyOrder(launch, std::span(operands.out));
     EXPECT_TRUE(SameBits(operands.out, expected)) << m << " " << n << " " << k << " " << add;
+  }
+}
+
+// The rows of a product are what the kernel before it writes: rows that are copied before that
+// would be old. Weights are copied before.
+TEST(Gemm, PersistentBlocksWaitForTheKernelBefore) {
+  RandomValues random;
+  const int32_t m = 300, n = 140, k = 256;
+  Operands operands(random, DType::kBf16, DType::kBf16, m, n, k);
+  const std::vector<float> before = operands.out;
+  std::vector<float> expected = before;
+  operands.Expect(false, &expected);
+  for (const bool early : {false, true}) {
+    FakeDevice device(
+        {.shared_bytes = kSharedBytes, .persistent_blocks = 2, .order = {.early_copies = early}});
+    operands.out = before;
+    std::vector<Bf16> rows(size_t(m) * operands.lda);
+    // It rounds rows of f32: there is no norm.
+    device.Run(RmsNormLaunch(DType::kBf16, {.x = operands.a.data(),
+                                            .ldx = k,
+                                            .num_rows = m,
+                                            .width = k,
+                                            .out = rows.data(),
+                                            .ldo = operands.lda}));
+    GemmArgs args = operands.args;
+    args.a = rows.data();
+    device.Run(GemmLaunch(DType::kBf16, GemmOutput::kStore, DType::kF32, args,
+                          ChoiceOf(TileSize::kPersistentLarge)));
+    ASSERT_TRUE(device.WaitForAll().ok());
+    EXPECT_TRUE(SameBits(operands.out, expected)) << early;
   }
 }
 
@@ -164,6 +208,24 @@ TEST(Gemm, TheTileFollowsFromTheShapeAndTheDevice) {
   EXPECT_EQ(launch(8192, 4096).kernel, KernelId::kBf16PersistentHugeStore);
   EXPECT_EQ(launch(8192, 4096).shape.grid.x, kProcessors);
   EXPECT_EQ(launch(512, 2560).kernel, KernelId::kBf16LargeStore);
+  EXPECT_EQ(launch(256, 19456).kernel, KernelId::kBf16PersistentLargeStore);
+  EXPECT_LT(launch(255, 19456).kernel, KernelId::kBf16PersistentLargeStore);
+  GemmArgs args = operands.args;
+  args.m = 8192;
+  args.columns = 4096;
+  args.words = args.lda = 1280;
+  const auto kernel_of = [](const GemmArgs& product) {
+    return GemmLaunch(DType::kBf16, GemmOutput::kStore, DType::kF32, product,
+                      {.persistent_blocks = kProcessors})
+        .kernel;
+  };
+  EXPECT_EQ(kernel_of(args), KernelId::kBf16PersistentHugeStore);
+  GemmArgs unaligned = args, listed = args;
+  unaligned.lda = 1282;
+  EXPECT_EQ(kernel_of(unaligned), KernelId::kBf16HugeStore);
+  const std::vector<int32_t> panels(256);
+  listed.panels = panels.data();
+  EXPECT_EQ(kernel_of(listed), KernelId::kBf16HugeStore);
   EXPECT_LE(launch(8192, 4096, kLeastSharedBytes).shape.shared_bytes, kLeastSharedBytes);
   EXPECT_EQ(launch(8192, 4096, kSharedBytes, 0).kernel, KernelId::kBf16HugeStore);
   EXPECT_EQ(launch(8192, 4096, kSharedBytes, 7).shape.grid.x, 7u);
@@ -207,9 +269,10 @@ TEST(Gemm, GatedProductsAreAnActivationTimesUp) {
   RandomValues random;
   for (const Types& types : kTypes) {
     for (const TileSize tile : TilesOf(types.matrix)) {
-      const int32_t m = random.Integer(1, 150);
+      const bool persists = tile >= TileSize::kPersistentLarge;
+      const int32_t m = persists ? random.Integer(257, 400) : random.Integer(1, 150);
       const NamedGate& named = kGates[random.Integer(0, 3)];
-      const int32_t width = random.Integer(1, 90), padded = (width + 15) / 16 * 16;
+      const int32_t width = random.Integer(persists ? 65 : 1, 90), padded = (width + 15) / 16 * 16;
       const int32_t k = random.Integer(20, 100);
       Operands operands(random, types.compute, types.matrix, m, 2 * padded, k);
       std::vector<float> sums(size_t(m) * (2 * padded + 3));
@@ -232,7 +295,7 @@ TEST(Gemm, GatedProductsAreAnActivationTimesUp) {
       args.out = out.At(0);
       args.ldo = ldo;
       ExpectSameInAnyOrder(
-          GemmLaunch(types.matrix, GemmOutput::kGated, types.compute, args, {.tile = tile}),
+          GemmLaunch(types.matrix, GemmOutput::kGated, types.compute, args, ChoiceOf(tile)),
           std::span(static_cast<std::byte*>(out.At(0)), m * ldo * SizeOf(types.compute)));
       EXPECT_TRUE(SameBits(out.Values(), TypedArray(expected, types.compute).Values()))
           << NameOf(types.matrix) << " " << m << " " << width << " " << k << " "

@@ -156,29 +156,35 @@ LaunchShape GemmShape(const TileTraits& tile, GemmArgs* args) {
           static_cast<uint32_t>(tile.shared_bytes)};
 }
 
-// Nanoseconds on an H200 of a persistent tile's step, and of the tile beside its steps.
+// Nanoseconds on an H200 of a persistent tile's step, and of the tile beside its steps, fitted as
+// StepTimes.
 struct PersistentTimes {
   int32_t step, tile;
 };
 constexpr PersistentTimes kPersistentTimes[] = {{370, 4500}, {600, 10000}};
 constexpr PersistentTimes kGatedPersistentTimes[] = {{385, 3000}, {620, 7500}};
 
-// Smaller products gained nothing by persistent blocks in a pass: 512 tokens of a 0.6B model took
-// 1.18 times as long with them, 128 tokens of a 4B model 1.08 times. 512 tokens of the latter took
-// 0.86 times as long.
-constexpr double kLeastPersistentTerms = 5e9;
+// Passes of an H200 with persistent blocks for all products of large tiles: 512 tokens of a 4B
+// model took 0.87 times as long, but 512 tokens of a 0.6B model 1.18 times, and 128 tokens of the
+// 4B model 1.09 times. So small products have none.
+constexpr double kLeastPersistentWork = 5e9;  // multiplications
 constexpr int32_t kLeastPersistentRows = 256;
 
-// Whether persistent blocks compute a product of bf16.
-bool Persists(GemmOutput output, const GemmArgs& args, const GemmChoice& choice) {
+// Whether persistent blocks can compute a product of bf16.
+bool CanPersist(GemmOutput output, const GemmArgs& args, const GemmChoice& choice) {
   constexpr uintptr_t kMapAlignment = 16;  // of a TensorMap's memory and strides, in bytes
-  if (choice.tile) return *choice.tile >= TileSize::kPersistentLarge;
-  const double columns = args.columns * (output == GemmOutput::kGated ? 2.0 : 1.0);
   const int64_t shared_bytes = TraitsOfTile(TileSize::kPersistentHuge, output).shared_bytes;
   return choice.persistent_blocks > 0 && choice.shared_bytes >= shared_bytes + kPhaseBytes &&
          args.panels == nullptr && IsAligned(args.a, kMapAlignment) &&
-         IsAligned(args.w, kMapAlignment) && args.lda % 4 == 0 && args.m >= kLeastPersistentRows &&
-         args.m * columns * 2.0 * args.words >= kLeastPersistentTerms;
+         IsAligned(args.w, kMapAlignment) && args.lda % 4 == 0;
+}
+
+// Whether they do.
+bool Persists(GemmOutput output, const GemmArgs& args, const GemmChoice& choice) {
+  if (choice.tile) return *choice.tile >= TileSize::kPersistentLarge;
+  const double columns = args.columns * (output == GemmOutput::kGated ? 2.0 : 1.0);
+  return CanPersist(output, args, choice) && args.m >= kLeastPersistentRows &&
+         args.m * columns * 2.0 * args.words >= kLeastPersistentWork;
 }
 
 TileSize ChoosePersistent(GemmOutput output, const GemmArgs& args, const GemmChoice& choice) {
@@ -196,6 +202,7 @@ TileSize ChoosePersistent(GemmOutput output, const GemmArgs& args, const GemmCho
 
 Launch PersistentLaunch(GemmOutput output, GemmArgs args, const GemmChoice& choice) {
   constexpr int64_t kWordBytes = 4, kPanelWords = TensorMap::kRowWords;
+  SKEIN_CHECK(CanPersist(output, args, choice));
   const TileSize size = ChoosePersistent(output, args, choice);
   const TileTraits tile = TraitsOfTile(size, output);
   LaunchShape shape = GemmShape(tile, &args);

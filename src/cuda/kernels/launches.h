@@ -47,7 +47,7 @@ struct GemmChoice {
   // The most shared memory that a block of the device has.
   int64_t shared_bytes = kSharedBytes;
   // Device::persistent_blocks.
-  int64_t persistent_blocks = kProcessors;
+  int64_t persistent_blocks = 0;
   // For tests: the tile. REQUIRES: it is compiled for the type.
   std::optional<TileSize> tile;
 };

@@ -13,6 +13,10 @@
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
+// The registers with which each thread of a block of 384 begins, where some of its warps give
+// registers to others. tools/ptxas_table.py checks it: with fewer, a warp would wait forever.
+inline constexpr int kBeginRegisters = 168;
+
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 inline constexpr bool kHasWgmma = true;

@@ -32,8 +32,9 @@ namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
 inline constexpr int kProducerWarps = 4, kProducerThreads = 32 * kProducerWarps;
 inline constexpr int kSpecializedThreads = kWideThreads + kProducerThreads;
-// The registers of a thread, which the block's 65,536 must hold. It begins with 168.
 inline constexpr int kProducerRegisters = 72, kConsumerRegisters = 216;
+static_assert(kProducerThreads * kProducerRegisters + kWideThreads * kConsumerRegisters <=
+              kSpecializedThreads * kBeginRegisters);
 
 template <int kHeadWords>
 struct SpecializedMemory {
@@ -210,31 +211,34 @@ __global__ void __launch_bounds__(kSpecializedThreads, 1)
     SpecializedAttentionKernel(AttentionArgs a) {
   LetNextKernelStart();
   WaitForPreviousKernel();
-  if constexpr (!kHasPhases) return;
-  const int segment = static_cast<int>(blockIdx.z);
-  // As in AttentionKernel, the tiles that see most keys begin first.
-  const int tile_index = a.num_tiles - 1 - static_cast<int>(blockIdx.y);
-  const AttentionTile tile = a.tiles[tile_index];
-  const RowRange of_tile(a, tile, tile.first_row, a.tile_rows, segment);
-  const int begin = of_tile.begin / kKeysPerStep * kKeysPerStep, end = of_tile.end;
-  if (of_tile.count <= 0 || begin >= end) return;
-  using Memory = SpecializedMemory<kChunks * kMmaWords>;
-  auto& memory = SharedMemory<Memory>();
-  const int thread = static_cast<int>(threadIdx.x);
-  if (thread < kSegmentBlocks) {
-    memory.blocks[thread] = BlockOfSegment(a, tile, segment, begin, end, thread);
-  }
-  if (thread < Memory::kStages) {
-    InitBarrier(&memory.full[thread], kProducerWarps);
-    InitBarrier(&memory.empty[thread], kWideWarps);
-  }
-  __syncthreads();
-  if (thread >= kWideThreads) {
-    GiveRegisters<kProducerRegisters>();
-    RowProducer<kChunks * kMmaWords>(memory, segment, end).Run(begin);
+  if constexpr (kHasPhases) {
+    const int segment = static_cast<int>(blockIdx.z);
+    // As in AttentionKernel, the tiles that see most keys begin first.
+    const int tile_index = a.num_tiles - 1 - static_cast<int>(blockIdx.y);
+    const AttentionTile tile = a.tiles[tile_index];
+    const RowRange of_tile(a, tile, tile.first_row, a.tile_rows, segment);
+    const int begin = of_tile.begin / kKeysPerStep * kKeysPerStep, end = of_tile.end;
+    if (of_tile.count <= 0 || begin >= end) return;
+    using Memory = SpecializedMemory<kChunks * kMmaWords>;
+    auto& memory = SharedMemory<Memory>();
+    const int thread = static_cast<int>(threadIdx.x);
+    if (thread < kSegmentBlocks) {
+      memory.blocks[thread] = BlockOfSegment(a, tile, segment, begin, end, thread);
+    }
+    if (thread < Memory::kStages) {
+      InitBarrier(&memory.full[thread], kProducerWarps);
+      InitBarrier(&memory.empty[thread], kWideWarps);
+    }
+    __syncthreads();
+    if (thread >= kWideThreads) {
+      GiveRegisters<kProducerRegisters>();
+      RowProducer<kChunks * kMmaWords>(memory, segment, end).Run(begin);
+    } else {
+      TakeRegisters<kConsumerRegisters>();
+      ConsumeRows<kChunks>(a, tile, tile_index, segment, begin, end, memory);
+    }
   } else {
-    TakeRegisters<kConsumerRegisters>();
-    ConsumeRows<kChunks>(a, tile, tile_index, segment, begin, end, memory);
+    Trap();
   }
 }
 

@@ -215,8 +215,8 @@ TEST(AttentionKernel, PromptsHaveTheBitsOfTheFmaClass) {
 }
 
 // The same on GPUs whose barriers have phases: walks of one step, and of more steps than the ring
-// has stages. In the second sequence's tile one consumer has no rows, and so have both in warps of
-// the third one's.
+// has stages. The tile of the second sequence leaves one consumer without rows, that of the third
+// leaves warps of both without.
 TEST(AttentionKernel, SpecializedWarpsHaveTheBitsOfTheFmaClass) {
   RandomValues random;
   for (const int32_t index : {3, 4, 8, 9}) {
@@ -229,7 +229,7 @@ TEST(AttentionKernel, SpecializedWarpsHaveTheBitsOfTheFmaClass) {
   }
 }
 
-// The rows of a consumer of a tile, of which the other one has none, see few of the tile's steps.
+// In the last tiles one consumer has no rows, and the rows of the other one see few of the steps.
 TEST(AttentionKernel, SpecializedWarpsWalkWindowsAndSegments) {
   RandomValues random;
   for (const auto& [shape, wide] : {std::pair{Shape{DType::kBf16, 2, 2, 64, 40}, kWide},
