@@ -7,6 +7,7 @@ import pytest
 from skein_server import ROOT, SKEIN_BIN, SkeinServer
 
 MODEL = ROOT / "tests/data/models/qwen3-bf16"
+ENCODER = ROOT / "tests/data/encoders/bert"
 LIMITS = {"compute_tflops", "read_gbps"}
 GEMM = {"model", "name", "m", "k", "n", "dtype", "tflops", "gbps", "fraction", "onednn_tflops", "onednn_dtype"}
 PREFILL = {"prompt_tokens", "tokens_per_s", "tflops", "fraction"}
@@ -67,6 +68,12 @@ def test_forward(tmp_path):
     assert [row["prompt_tokens"] for row in result["prefill"]] == [8, 40]
     check_rows(result["decode"], DECODE)
     assert [(row["batch"], row["context"]) for row in result["decode"]] == [(1, 16), (3, 16)]
+
+
+def test_forward_of_a_model_without_an_output_matrix():
+    ended = subprocess.run([SKEIN_BIN, "bench", "forward", str(ENCODER)], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert f"only models that predict tokens can be timed; {ENCODER} has no output matrix" in ended.stderr
 
 
 def test_preemption(tmp_path):

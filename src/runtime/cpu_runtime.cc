@@ -378,6 +378,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
     for (const LoraWeights& adapter : adapters_) weight_bytes += adapter.bytes();
     return {
         .weight_bytes = static_cast<int64_t>(weight_bytes),
+        .matrix_bytes = weights_.matrix_bytes().all,
         .kv_bytes = static_cast<int64_t>(kv_.bytes()),
         .kv_block_bytes =
             static_cast<int64_t>(kv_.layout().block_bytes()) * kv_.layout().num_layers,

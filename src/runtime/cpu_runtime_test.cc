@@ -81,6 +81,8 @@ TEST(CpuRuntimeTest, SizesKvMemoryAndReportsIt) {
   // The weights hold every matrix once, in 2 bytes, with up to one panel of padding each.
   EXPECT_GT(memory.weight_bytes, 2 * r.config().NumParameters());
   EXPECT_LT(memory.weight_bytes, 4 * r.config().NumParameters());
+  EXPECT_GT(memory.matrix_bytes, memory.weight_bytes / 2);
+  EXPECT_LT(memory.matrix_bytes, memory.weight_bytes);
   const auto int8 = CpuRuntime::Load({.model_dir = kModelDir, .quantization = Quantization::kInt8});
   ASSERT_TRUE(int8.ok()) << int8.status().message();
   EXPECT_EQ(int8.value()->dtype(), DType::kBf16);

@@ -12,6 +12,8 @@ namespace skein {
 // The memory that is used, on the device that computes.
 struct MemoryReport {
   int64_t weight_bytes = 0;
+  // A part of weight_bytes: the matrices of the layers and of the output. On a GPU 0.
+  int64_t matrix_bytes = 0;
   int64_t kv_bytes = 0;        // reserved; on the processor, pages are used from the first write on
   int64_t kv_block_bytes = 0;  // of one KV block
   int64_t state_bytes = 0;     // of all slots for states; pages are used as in kv_bytes

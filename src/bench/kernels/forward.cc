@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 
 #include "base/check.h"
@@ -12,44 +13,67 @@
 namespace skein {
 namespace {
 
-// Numbers of weights in one layer: those that make keys and values, and all others.
+// Numbers of weights in one layer: those that make keys and values, all others that a token meets,
+// and those of one expert.
 struct LayerParameters {
-  explicit LayerParameters(const ModelConfig& c)
-      : kv(double{2} * c.hidden_size * c.num_kv_heads * c.head_dim),
-        rest(double{2} * c.hidden_size * c.num_heads * c.head_dim +
-             double{3} * c.hidden_size * c.intermediate_size) {}
+  LayerParameters(const ModelConfig& c, int32_t layer) {
+    const double hidden = c.hidden_size;
+    kv = 2 * hidden * c.num_kv_heads * c.head_dim;
+    rest = 2 * hidden * c.num_heads * c.head_dim;
+    if (!c.HasExperts(layer)) {
+      rest += 3 * hidden * c.intermediate_size;
+      return;
+    }
+    expert = 3 * hidden * c.expert_size;
+    rest += hidden * c.num_experts + c.experts_per_token * expert;
+  }
 
-  double kv, rest;
+  double kv = 0, rest = 0, expert = 0;
 };
+
+// The weights of a layer that some tokens read. Each token has experts of its own, of which none is
+// likelier than the others.
+double WeightsRead(const ModelConfig& config, int32_t layer, double tokens) {
+  const LayerParameters weights(config, layer);
+  if (!config.HasExperts(layer)) return weights.kv + weights.rest;
+  const double unread =
+      std::pow(1.0 - double{1} * config.experts_per_token / config.num_experts, tokens);
+  const double experts = config.num_experts * (1.0 - unread);
+  return weights.kv + weights.rest + (experts - config.experts_per_token) * weights.expert;
+}
 
 }  // namespace
 
 double LayerFlops(const ModelConfig& config, int64_t num_rows, int64_t context, int64_t new_tokens,
                   int64_t num_read) {
-  const LayerParameters weights(config);
   const double width = static_cast<double>(config.num_heads) * config.head_dim;
   const double tokens = static_cast<double>(num_rows * new_tokens);
   // The i-th new token sees context + i + 1 keys.
   const double keys = tokens * (static_cast<double>(context) + (new_tokens + 1) / 2.0);
   const auto read = static_cast<double>(num_read);
   const double read_keys = read * static_cast<double>(context + new_tokens);
-  const double layers = config.num_layers;
-  return 2 * tokens * weights.kv * layers +
-         (2 * tokens * weights.rest + 4 * keys * width) * (layers - 1) + 2 * read * weights.rest +
-         4 * read_keys * width;
+  double flops = 0;
+  for (int32_t layer = 0; layer < config.num_layers; ++layer) {
+    const LayerParameters weights(config, layer);
+    const bool is_last = layer == config.num_layers - 1;
+    flops += 2 * tokens * weights.kv + 2 * (is_last ? read : tokens) * weights.rest +
+             4 * (is_last ? read_keys : keys) * width;
+  }
+  return flops;
 }
 
 ForwardWork WorkOf(const ModelConfig& config, DType compute, double element_bytes, int64_t num_rows,
                    int64_t context, int64_t new_tokens) {
   const double output = static_cast<double>(config.vocab_size) * config.hidden_size;
-  const LayerParameters weights(config);
-  const double layers = config.num_layers * (weights.kv + weights.rest);
+  double weights = output;
+  for (int32_t layer = 0; layer < config.num_layers; ++layer) {
+    weights += WeightsRead(config, layer, static_cast<double>(num_rows * new_tokens));
+  }
   ForwardWork work;
   work.flops = LayerFlops(config, num_rows, context, new_tokens, num_rows) +
                2 * static_cast<double>(num_rows) * output;
-  work.bytes =
-      (layers + output) * element_bytes + static_cast<double>(num_rows * (context + new_tokens)) *
-                                              static_cast<double>(config.KvBytesPerToken(compute));
+  work.bytes = weights * element_bytes + static_cast<double>(num_rows * (context + new_tokens)) *
+                                             static_cast<double>(config.KvBytesPerToken(compute));
   return work;
 }
 

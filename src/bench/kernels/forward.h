@@ -15,7 +15,9 @@ namespace skein {
 // The least arithmetic and memory traffic of a forward pass.
 struct ForwardWork {
   double flops = 0;
-  double bytes = 0;  // the weights once, keys and values once per reader
+  // The weights once, keys and values once per reader. Experts of a mixture: as many as the tokens
+  // read on average, if none is likelier than the others.
+  double bytes = 0;
 };
 
 // The work of a pass in which `num_rows` sequences, with `context` tokens each in the cache,

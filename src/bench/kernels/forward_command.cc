@@ -104,9 +104,8 @@ class ForwardReport {
     const ModelConfig& config = runtime_.config();
     const double separate =
         config.tie_embeddings ? 0 : double{1} * config.vocab_size * config.hidden_size;
-    const double bytes = static_cast<double>(runtime_.Memory().weight_bytes) -
-                         separate * static_cast<double>(SizeOf(runtime_.dtype()));
-    return bytes / (static_cast<double>(config.NumParameters()) - separate);
+    return static_cast<double>(runtime_.Memory().matrix_bytes) /
+           (static_cast<double>(config.NumParameters()) - separate);
   }
 
   MachineLimits Limits() {
@@ -128,6 +127,11 @@ class ForwardReport {
 
 Status RunForwardBench(const ForwardBenchOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuRuntime> runtime, LoadRuntime(options));
+  const ModelConfig& config = runtime->config();
+  if (config.is_encoder() || config.head != Head::kLanguageModel) {
+    return Status(StatusCode::kUnsupported, "only models that predict tokens can be timed; " +
+                                                options.model.model + " has no output matrix");
+  }
   ThreadTeam team(runtime->num_threads());
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<LimitMeter> meter, LimitMeter::Make(&team));
   ForwardReport bench(options, runtime.get(), meter.get());

@@ -44,6 +44,23 @@ TEST(WorkOfTest, ABatchReadsItsWeightsOnce) {
   EXPECT_EQ(four.bytes - one.bytes, 3 * kv);
 }
 
+TEST(WorkOfTest, AMixtureReadsTheExpertsOfItsTokens) {
+  ModelConfig config = SmallConfig();
+  config.num_experts = 8;
+  config.experts_per_token = 2;
+  config.expert_size = 4;
+  config.has_experts = {false, true};
+  // In the second layer the MLP is a router of 8 * 8 and two experts of 3 * 8 * 4.
+  const double dense = 128 + 64 + 384, rest = 128 + 64 + 64, expert = 96;
+  const ForwardWork one = WorkOf(config, DType::kF32, 4, 1, 0, 1);
+  EXPECT_EQ(one.flops, 2 * (dense + rest + 2 * expert + 800) + 2 * 2 * 2 * 8);
+  EXPECT_EQ(one.bytes, (dense + rest + 2 * expert + 800) * 4 + 2 * 2 * 4 * 4);
+  // Two tokens read 8 * (1 - (6 / 8)^2) = 3.5 experts.
+  const ForwardWork two = WorkOf(config, DType::kF32, 4, 2, 0, 1);
+  EXPECT_EQ(two.flops, 2 * one.flops);
+  EXPECT_DOUBLE_EQ(two.bytes, (dense + rest + 3.5 * expert + 800) * 4 + 2 * 2 * 2 * 4 * 4);
+}
+
 TEST(ForwardBenchTest, TimesPassesOfAModel) {
   const auto runtime =
       CpuRuntime::Load({.model_dir = SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16",
