@@ -71,7 +71,8 @@ def test_forward(tmp_path):
 
 
 def test_forward_of_a_model_without_an_output_matrix():
-    ended = subprocess.run([SKEIN_BIN, "bench", "forward", str(ENCODER)], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([SKEIN_BIN, "bench", "forward", str(ENCODER), "--prompt-tokens", "16", "--context", "16"], capture_output=True, text=True,
+                           timeout=60)
     assert ended.returncode == 1
     assert f"only models that predict tokens can be timed; {ENCODER} has no output matrix" in ended.stderr
 
