@@ -160,7 +160,9 @@ Result<std::vector<float>> RunGemm(Device& device, uint64_t seed) {
                         .up_panel = kPadded / kPanelCols,
                         .out = out,
                         .ldo = kColumns},
-                       {.persistent_blocks = device.has_phases() ? 2 : 0, .tile = tile}),
+                       {.shared_bytes = device.shared_bytes(),
+                        .persistent_blocks = device.has_phases() ? 2 : 0,
+                        .tile = tile}),
       out, kRows * kColumns);
 }
 
@@ -465,15 +467,17 @@ Result<double> TimeGemm(Device& device, const GemmShape& shape, int32_t repetiti
                         k * sizeof(Bf16));
   }
   const auto run = [&](int64_t copy) {
-    device.Run(cuda::GemmLaunch(DType::kBf16, cuda::GemmOutput::kStore, DType::kBf16,
-                                {.a = a,
-                                 .lda = k / 2,
-                                 .w = w + copy % copies * matrix_bytes,
-                                 .m = shape.m,
-                                 .columns = shape.n,
-                                 .words = static_cast<int32_t>(k / 2),
-                                 .out = out,
-                                 .ldo = shape.n}));
+    device.Run(cuda::GemmLaunch(
+        DType::kBf16, cuda::GemmOutput::kStore, DType::kBf16,
+        {.a = a,
+         .lda = k / 2,
+         .w = w + copy % copies * matrix_bytes,
+         .m = shape.m,
+         .columns = shape.n,
+         .words = static_cast<int32_t>(k / 2),
+         .out = out,
+         .ldo = shape.n},
+        {.shared_bytes = device.shared_bytes(), .persistent_blocks = device.persistent_blocks()}));
   };
   run(0);  // warm-up
   SKEIN_RETURN_IF_ERROR(device.WaitForAll());
