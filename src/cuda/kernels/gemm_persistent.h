@@ -23,6 +23,7 @@
 #include "cuda/kernels/gemm_output.h"
 #include "cuda/kernels/gemm_places.h"
 #include "cuda/kernels/products.h"
+#include "cuda/kernels/ring.h"
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
@@ -69,18 +70,6 @@ struct PersistentShared {
   static_assert(sizeof(filled) + sizeof(free) <= kPhaseBytes);
 };
 
-// The stage of a step, and the parity of the phase of `filled` that the step ends.
-template <class Tile>
-struct StagePlace {
-  __device__ __forceinline__ void Next() {
-    if (++stage < Tile::kStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-  int stage = 0;
-  uint32_t parity = 0;
-};
-
 // The whole steps of a product, and whether half a step follows.
 struct StepCount {
   __device__ __forceinline__ explicit StepCount(const GemmArgs& args)
@@ -115,16 +104,16 @@ class OperandCopies {
     for (; tile < num_tiles; tile += static_cast<int>(gridDim.x)) {
       const BlockPlace<Tile> place(tile, gemm.column_tiles, row_tiles);
 #pragma unroll 1
-      for (int step = 0; step < num_steps; ++step, at_.Next()) {
+      for (int step = 0; step < num_steps; ++step, at_.Advance()) {
         if (ahead > 0) {
           --ahead;
         } else {
-          WaitForPhase(&shared_.free[at_.stage], at_.parity ^ 1);
-          ArriveWithBytes(&shared_.filled[at_.stage], kBytes);
-          CopyWeights(place, step, at_.stage);
+          WaitForPhase(&shared_.free[at_.index], at_.parity ^ 1);
+          ArriveWithBytes(&shared_.filled[at_.index], kBytes);
+          CopyWeights(place, step, at_.index);
         }
-        CopyBox(&shared_.rows[at_.stage], args_.maps[0], step * kStepWords, place.first_row, 0,
-                &shared_.filled[at_.stage]);
+        CopyBox(&shared_.rows[at_.index], args_.maps[0], step * kStepWords, place.first_row, 0,
+                &shared_.filled[at_.index]);
       }
     }
   }
@@ -145,7 +134,7 @@ class OperandCopies {
 
   const PersistentGemmArgs& args_;
   PersistentShared<Tile>& shared_;
-  StagePlace<Tile> at_;
+  RingPlace<Tile::kStages> at_;
 };
 
 // The columns of the weights that a lane's words and sums belong to. The lanes of a half of a warp
@@ -199,7 +188,7 @@ class TileProducts {
   __device__ __forceinline__ void Begin(Words& words, int rows_left,
                                         float (&sums)[1][Tile::kRows / 8][4]) {
     const Lane lane;
-    const int stage = reading_.stage;
+    const int stage = reading_.index;
     WaitForPhase(&shared_.filled[stage], reading_.parity);
 #pragma unroll
     for (int mma = 0; mma < kMmas; ++mma) {
@@ -208,7 +197,7 @@ class TileProducts {
     BeginProducts();
     AddStep<Tile, Bf16, kCount>(shared_.rows[stage], words, rows_left, sums);
     EndProducts();
-    reading_.Next();
+    reading_.Advance();
   }
   // The lane's words over the 8 words from `word` - quad on.
   __device__ __forceinline__ void Read(const BoxPanel (&panels)[kPersistentWarps], int word,
@@ -241,14 +230,13 @@ class TileProducts {
   }
   // No lane of this warp reads the oldest stage any more.
   __device__ __forceinline__ void Release() {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) Arrive(&shared_.free[freeing_.stage]);
-    freeing_.Next();
+    ArriveAsWarp(&shared_.free[freeing_.index]);
+    freeing_.Advance();
   }
 
   PersistentShared<Tile>& shared_;
   const int warp_;
-  StagePlace<Tile> reading_, freeing_;
+  RingPlace<Tile::kStages> reading_, freeing_;
 };
 
 // The biases of a lane's two sums, which all of its rows share.

@@ -27,6 +27,7 @@
 #include "cuda/kernels/attention/attention_wide.h"
 #include "cuda/kernels/dialect.h"
 #include "cuda/kernels/products.h"
+#include "cuda/kernels/ring.h"
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
@@ -50,24 +51,6 @@ struct SpecializedMemory {
   const uint8_t* blocks[kSegmentBlocks];  // as in AttentionShared
   uint64_t full[kStages], empty[kStages];
 };
-
-// The stage of the ring that the n-th step has, and the parity of the barriers' phase at that step.
-template <int kStages>
-struct RingPlace {
-  __device__ __forceinline__ void Advance() {
-    index = index + 1 == kStages ? 0 : index + 1;
-    parity ^= index == 0 ? 1 : 0;
-  }
-
-  int index = 0;
-  uint32_t parity = 0;
-};
-
-// One arrival for a warp, when all of its lanes have come here.
-__device__ __forceinline__ void ArriveAsWarp(uint64_t* barrier) {
-  __syncwarp();
-  if (threadIdx.x % 32 == 0) Arrive(barrier);
-}
 
 // Makes the rows of the steps from a block's begin to its end.
 template <int kHeadWords>
