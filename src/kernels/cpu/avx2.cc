@@ -9,6 +9,7 @@
 #include "kernels/cpu/vec_avx2.h"
 // These bodies must come after the vector type that they use.
 #include "kernels/cpu/gemm_blocks_body.h"
+#include "kernels/cpu/gemm_blocks_winograd_body.h"
 #include "kernels/cpu/gemm_int8_body.h"
 #include "kernels/cpu/gemm_int8_winograd_body.h"
 #include "kernels/cpu/ops_body.h"
@@ -17,11 +18,16 @@ namespace skein {
 namespace {
 
 // With fewer rows, widening a panel costs more than Winograd's inner product saves.
-constexpr int32_t kFewestWinogradRows = 12;
+constexpr int32_t kFewestInt8Rows = 11;
+constexpr int32_t kFewestBlockRows = 8;
 
 void GemmInt8OfRows(const GemmCall& call) {
-  call.m < kFewestWinogradRows ? GemmInt8<avx2::Vec, avx2::Sums>(call)
-                               : avx2::GemmInt8Winograd(call);
+  call.m < kFewestInt8Rows ? GemmInt8<avx2::Vec, avx2::Sums>(call) : avx2::GemmInt8Winograd(call);
+}
+
+void GemmBlocksOfRows(const GemmCall& call) {
+  call.m < kFewestBlockRows || !avx2::HasEightBits(call) ? GemmBlocks<avx2::Vec, avx2::Blocks>(call)
+                                                         : avx2::GemmBlocksWinograd(call);
 }
 
 }  // namespace
@@ -29,7 +35,7 @@ void GemmInt8OfRows(const GemmCall& call) {
 CpuOps Avx2Ops() {
   CpuOps ops = kOpsOf<avx2::Vec>;
   ops.gemm_int8 = GemmInt8OfRows;
-  ops.gemm_blocks = GemmBlocks<avx2::Vec, avx2::Blocks>;
+  ops.gemm_blocks = GemmBlocksOfRows;
   return ops;
 }
 

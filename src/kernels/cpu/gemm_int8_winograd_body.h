@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/cpu/gemm_body.h"
 
@@ -46,26 +47,47 @@ inline void StoreBits(__m256i bits, void* p) {
   _mm256_storeu_si256(static_cast<__m256i*>(p), bits);
 }
 
+// The sum of eight lanes, modulo 2^32.
+inline uint32_t SumOfLanes(__m256i lanes) {
+  alignas(32) uint32_t lane[8];
+  StoreBits(lanes, lane);
+  uint32_t sum = 0;
+  for (uint32_t e : lane) sum += e;
+  return sum;
+}
+
+// Widens 32 elements of a row to out [8 quads, kWideQuadBytes]. Returns the products of their
+// pairs, in two sums for each quad.
+inline __m256i WidenRowTerms(__m256i quads, std::byte* out) {
+  const WideQuads wide = Widen(quads);
+  // The unpack instructions work within 128-bit halves.
+  const __m256i lower = _mm256_unpacklo_epi32(wide.even, wide.odd);
+  const __m256i upper = _mm256_unpackhi_epi32(wide.even, wide.odd);
+  StoreBits(_mm256_permute2x128_si256(lower, upper, 0x20), out);
+  StoreBits(_mm256_permute2x128_si256(lower, upper, 0x31), out + 32);
+  return _mm256_madd_epi16(wide.even, wide.odd);
+}
+
 // Widens a [terms] to out [terms / 4 quads, kWideQuadBytes], with zeros behind the terms up to a
 // multiple of 32. Returns the sum of the products of its pairs.
-inline int32_t WidenRow(const int8_t* a, int32_t terms, std::byte* out) {
+inline uint32_t WidenRow(const int8_t* a, int32_t terms, std::byte* out) {
   __m256i sums = _mm256_setzero_si256();
   for (int32_t i = 0; i < terms; i += 32, out += 64) {
     alignas(32) int8_t last[32] = {};
     if (terms - i < 32) __builtin_memcpy(last, a + i, terms - i);
-    const WideQuads wide = Widen(Vec::LoadBits(terms - i < 32 ? last : a + i));
-    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(wide.even, wide.odd));
-    // The unpack instructions work within 128-bit halves.
-    const __m256i lower = _mm256_unpacklo_epi32(wide.even, wide.odd);
-    const __m256i upper = _mm256_unpackhi_epi32(wide.even, wide.odd);
-    StoreBits(_mm256_permute2x128_si256(lower, upper, 0x20), out);
-    StoreBits(_mm256_permute2x128_si256(lower, upper, 0x31), out + 32);
+    const __m256i quads = Vec::LoadBits(terms - i < 32 ? last : a + i);
+    sums = _mm256_add_epi32(sums, WidenRowTerms(quads, out));
   }
-  alignas(32) int32_t lane[8];
-  StoreBits(sums, lane);
-  uint32_t sum = 0;
-  for (int32_t e : lane) sum += static_cast<uint32_t>(e);
-  return static_cast<int32_t>(sum);
+  return SumOfLanes(sums);
+}
+
+// Widens one quad of 8 columns to out [kWidePanelQuadBytes / 2]. Returns `products` less the
+// products of each column's pairs.
+inline __m256i WidenColumns(__m256i quads, std::byte* out, __m256i products) {
+  const WideQuads wide = Widen(quads);
+  StoreBits(wide.odd, out);
+  StoreBits(wide.even, out + 32);
+  return _mm256_sub_epi32(products, _mm256_madd_epi16(wide.even, wide.odd));
 }
 
 // Widens a part of a panel [num_quads, 16 columns, 4] to out [num_quads, kWidePanelQuadBytes].
@@ -75,10 +97,8 @@ inline void WidenPanel(const std::byte* panel, int32_t num_quads, std::byte* out
   for (int32_t i = 0; i < num_quads; ++i, panel += 64, out += kWidePanelQuadBytes) {
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
-      const WideQuads wide = Widen(Vec::LoadBits(panel + 32 * half));
-      products[half] = _mm256_sub_epi32(products[half], _mm256_madd_epi16(wide.even, wide.odd));
-      StoreBits(wide.odd, out + 64 * half);
-      StoreBits(wide.even, out + 64 * half + 32);
+      products[half] =
+          WidenColumns(Vec::LoadBits(panel + 32 * half), out + 64 * half, products[half]);
     }
   }
 }
@@ -100,31 +120,56 @@ inline __m256i BroadcastPair(const std::byte* p) {
   return _mm256_set1_epi32(pair);
 }
 
-// Adds the products of kWinogradTileRows widened rows, kWideRowStride bytes apart, and of a widened
-// panel [num_quads, kWidePanelQuadBytes] to c [kWinogradTileRows, 16], which has row stride ldc.
-inline void WinogradTile(const std::byte* rows, const std::byte* panel, int32_t num_quads, float* c,
-                         int64_t ldc) {
-  __m256i sums[kWinogradTileRows][2];
-#pragma GCC unroll 4
-  for (int r = 0; r < kWinogradTileRows; ++r) {
-    sums[r][0] = Vec::LoadBits(c + r * ldc);
-    sums[r][1] = Vec::LoadBits(c + r * ldc + 8);
-  }
+// Adds the products of R widened rows, kWideRowStride bytes apart, and of a widened panel
+// [num_quads, kWidePanelQuadBytes] to the sums of 16 columns.
+template <int R>
+inline void AddWinogradQuads(const std::byte* rows, const std::byte* panel, int32_t num_quads,
+                             __m256i (&sums)[R][2]) {
   for (int32_t i = 0; i < num_quads; ++i, rows += kWideQuadBytes, panel += kWidePanelQuadBytes) {
     const __m256i odd[2] = {Vec::LoadBits(panel), Vec::LoadBits(panel + 64)};
     const __m256i even[2] = {Vec::LoadBits(panel + 32), Vec::LoadBits(panel + 96)};
 #pragma GCC unroll 4
-    for (int r = 0; r < kWinogradTileRows; ++r) {
+    for (int r = 0; r < R; ++r) {
       const __m256i row_even = BroadcastPair(rows + r * kWideRowStride);
       const __m256i row_odd = BroadcastPair(rows + r * kWideRowStride + 4);
       sums[r][0] = AddWideQuads(sums[r][0], row_even, row_odd, odd[0], even[0]);
       sums[r][1] = AddWideQuads(sums[r][1], row_even, row_odd, odd[1], even[1]);
     }
   }
+}
+
+// AddWinogradQuads for sums at c [R, 16], which has row stride ldc.
+template <int R>
+inline void WinogradTile(const std::byte* rows, const std::byte* panel, int32_t num_quads, float* c,
+                         int64_t ldc) {
+  __m256i sums[R][2];
 #pragma GCC unroll 4
-  for (int r = 0; r < kWinogradTileRows; ++r) {
+  for (int r = 0; r < R; ++r) {
+    sums[r][0] = Vec::LoadBits(c + r * ldc);
+    sums[r][1] = Vec::LoadBits(c + r * ldc + 8);
+  }
+  AddWinogradQuads<R>(rows, panel, num_quads, sums);
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r) {
     StoreBits(sums[r][0], c + r * ldc);
     StoreBits(sums[r][1], c + r * ldc + 8);
+  }
+}
+
+// Calls tile(std::integral_constant<int, R>(), r) for tiles of rows [r, r + R), of
+// kWinogradTileRows rows each and fewer at the end.
+template <class Tile>
+inline void ForWinogradTiles(int32_t rows, const Tile& tile) {
+  static_assert(kWinogradTileRows == 4);
+  int32_t r = 0;
+  for (; r + 4 <= rows; r += 4) tile(std::integral_constant<int, 4>(), r);
+  switch (rows - r) {
+    case 3:
+      return tile(std::integral_constant<int, 3>(), r);
+    case 2:
+      return tile(std::integral_constant<int, 2>(), r);
+    case 1:
+      return tile(std::integral_constant<int, 1>(), r);
   }
 }
 
@@ -139,19 +184,13 @@ inline void WinogradSums(const GemmCall& call, const PanelGroup& panels, int32_t
   for (auto& halves : products) halves[0] = halves[1] = _mm256_setzero_si256();
   const int32_t k = call.w->k();
   const int64_t ldc = kPanelCols * panels.count;
-  // Rows of zeros fill up the last tile.
-  const int32_t tile_rows = (rows + kWinogradTileRows - 1) / kWinogradTileRows * kWinogradTileRows;
-  for (int64_t i = 0; i < tile_rows * ldc; i += 8) StoreBits(_mm256_setzero_si256(), c + i);
-  for (int32_t r = rows; r < tile_rows; ++r) {
-    __builtin_memset(block + r * kWideRowStride, 0, kWideRowStride);
-  }
+  for (int64_t i = 0; i < rows * ldc; i += 8) StoreBits(_mm256_setzero_si256(), c + i);
   const int8_t* a = static_cast<const int8_t*>(call.a) + row * call.lda;
   for (int32_t begin = 0; begin < k; begin += kWinogradTerms) {
     const int32_t terms = k - begin < kWinogradTerms ? k - begin : kWinogradTerms;
     const int32_t num_quads = (terms + 3) / 4;
     for (int32_t r = 0; r < rows; ++r) {
-      row_products[r] += static_cast<uint32_t>(
-          WidenRow(a + r * call.lda + begin, terms, block + r * kWideRowStride));
+      row_products[r] += WidenRow(a + r * call.lda + begin, terms, block + r * kWideRowStride);
     }
     const auto part = [&](int32_t panel, int32_t at) {
       return call.w->panel(panel) + int64_t{at} * kPanelCols;
@@ -162,14 +201,14 @@ inline void WinogradSums(const GemmCall& call, const PanelGroup& panels, int32_t
       const std::byte* ahead = p + 1 < panels.count ? part(panels.index[p + 1], begin)
                                : begin + terms < k  ? part(panels.index[0], begin + terms)
                                                     : part(panels.next, 0);
-      const int64_t share = int64_t{terms} * kPanelCols * kWinogradTileRows / tile_rows;
-      for (int32_t r = 0; r < tile_rows; r += kWinogradTileRows) {
+      const int64_t share = int64_t{terms} * kPanelCols * kWinogradTileRows / rows;
+      ForWinogradTiles(rows, [&](auto tile_rows, int32_t r) {
         for (const std::byte* const stop = ahead + share; ahead < stop; ahead += 64) {
           __builtin_prefetch(ahead);
         }
-        WinogradTile(block + r * kWideRowStride, wide, num_quads, c + r * ldc + kPanelCols * p,
-                     ldc);
-      }
+        WinogradTile<tile_rows>(block + r * kWideRowStride, wide, num_quads,
+                                c + r * ldc + kPanelCols * p, ldc);
+      });
     }
   }
   for (int32_t p = 0; p < panels.count; ++p) {
