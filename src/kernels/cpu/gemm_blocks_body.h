@@ -96,6 +96,13 @@ struct Unpacked {
   }
 };
 
+// The number that the products subtract from each u: that of the format, which is half of the range
+// of u in formats without minimums and zero in others, or that of the instruction set.
+template <class B, int kBits, bool kMinimum>
+inline constexpr int32_t kZeroPoint = kBits == 8 ? B::kSignedZero
+                                      : kMinimum ? 0
+                                                 : 1 << (kBits - 1);
+
 // The scales and minimums of the blocks of a chunk, for 16 columns each.
 struct ChunkScales {
   // [1]: of a block's second half, if halves have scales of their own.
@@ -187,10 +194,11 @@ inline V AddBlock(const RowBlock& row, const PanelBlock<V>& block, V low, V high
 }
 
 // Adds `count` blocks of column j to c[r][j]; c has row stride 16. kHalves: each 16 elements have a
-// scale of their own. zero: the zero point, which is subtracted from each u.
+// scale of their own.
 template <class V, class B, class Source, bool kHalves, bool kMinimum, int R>
 inline void BlockTile(const BlockRows& rows, const std::byte* values, const ChunkScales& scales,
-                      int32_t count, int32_t zero, const BlockAhead& ahead, float* c) {
+                      int32_t count, const BlockAhead& ahead, float* c) {
+  constexpr int32_t kZero = kZeroPoint<B, Source::kBits, kMinimum>;
   constexpr int kParts = kHalves ? 2 : 1, kQuads = kQuadsOfBlock / kParts;
   constexpr bool kInMemory = std::is_same_v<Source, Unpacked<B, Source::kBits>>;
   V acc[R];
@@ -202,8 +210,8 @@ inline void BlockTile(const BlockRows& rows, const std::byte* values, const Chun
     ahead.Prefetch(b);
     const auto start = [&](int r, int part) {
       const RowBlock& row = row_blocks[r * rows.block_stride];
-      if constexpr (kHalves) return -zero * (part == 0 ? row.low_sum : row.high_sum);
-      return -zero * (row.low_sum + row.high_sum);
+      if constexpr (kHalves) return -kZero * (part == 0 ? row.low_sum : row.high_sum);
+      return -kZero * (row.low_sum + row.high_sum);
     };
     PanelBlock<V> block = {{V::Load(scales.scales[b][0])}, {}};
     if constexpr (kHalves) block.scales[1] = V::Load(scales.scales[b][1]);
@@ -247,15 +255,14 @@ inline void BlockTile(const BlockRows& rows, const std::byte* values, const Chun
 // BlockTile for a number of rows in [1, R] that is known only at run time.
 template <class V, class B, class Source, bool kHalves, bool kMinimum, int R>
 inline void BlockTileOfRows(int32_t num_rows, const BlockRows& rows, const std::byte* values,
-                            const ChunkScales& scales, int32_t count, int32_t zero,
-                            const BlockAhead& ahead, float* c) {
+                            const ChunkScales& scales, int32_t count, const BlockAhead& ahead,
+                            float* c) {
   if (num_rows == R) {
-    return BlockTile<V, B, Source, kHalves, kMinimum, R>(rows, values, scales, count, zero, ahead,
-                                                         c);
+    return BlockTile<V, B, Source, kHalves, kMinimum, R>(rows, values, scales, count, ahead, c);
   }
   if constexpr (R > 1) {
     BlockTileOfRows<V, B, Source, kHalves, kMinimum, R - 1>(num_rows, rows, values, scales, count,
-                                                            zero, ahead, c);
+                                                            ahead, c);
   }
 }
 
@@ -267,8 +274,6 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
                              int32_t row_begin, int32_t num_rows, float* c) {
   using Copy = Unpacked<B, Source::kBits>;
   const BlockTraits& traits = TraitsOf(panel.format);
-  const bool is_signed = Source::kBits == 8;
-  const int32_t zero = is_signed ? B::kSignedZero : traits.zero;
   const int32_t num_blocks = call.w->k() / kBlockTerms;
   constexpr int kMostDirect = V::kDirectRows < V::kBlockRows ? V::kDirectRows : V::kBlockRows;
   const bool direct = num_rows <= V::kDirectRows;
@@ -301,10 +306,10 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
       const int32_t tile_rows = num_rows - r < most ? num_rows - r : most;
       if (direct) {
         BlockTileOfRows<V, B, Source, kHalves, kMinimum, kMostDirect>(
-            tile_rows, rows, values, scales, count, zero, {ahead.p, r == 0 ? step : 0}, c + 16 * r);
+            tile_rows, rows, values, scales, count, {ahead.p, r == 0 ? step : 0}, c + 16 * r);
       } else {
         BlockTileOfRows<V, B, Copy, kHalves, kMinimum, V::kBlockRows>(
-            tile_rows, rows, unpacked, scales, count, zero, {nullptr, 0}, c + 16 * r);
+            tile_rows, rows, unpacked, scales, count, {nullptr, 0}, c + 16 * r);
       }
       rows.q += most * rows.stride;
       rows.blocks += most * rows.block_stride;
@@ -342,7 +347,7 @@ inline void BlockPanelSums(const GemmCall& call, int32_t index, int32_t row_begi
 template <class V, class B>
 void GemmBlocks(const GemmCall& call) {
   // Rows whose sums are kept on the stack: whole tiles.
-  constexpr int32_t kMaxRows = 96 / V::kBlockRows * V::kBlockRows;
+  constexpr int32_t kMaxRows = 160 / V::kBlockRows * V::kBlockRows;
   alignas(64) float c[kMaxRows * 16];
   alignas(64) float up[kMaxRows * 16];
   const bool swiglu = call.up_begin > 0;
