@@ -33,8 +33,8 @@ inline NumericClass NumericClassOf(Isa isa, DType dtype) {
 // 32 int8 elements of a row that is multiplied by a matrix of blocks.
 struct RowBlock {
   float scale = 0.0f;
-  float scaled_sum = 0.0f;            // scale * (low_sum + high_sum), rounded
-  int32_t low_sum = 0, high_sum = 0;  // of the first 16 and the last 16 elements q
+  float scaled_sum = 0.0f;       // scale * sum, rounded
+  int32_t low_sum = 0, sum = 0;  // of the first 16 elements q and of all
 };
 
 // The function that an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").

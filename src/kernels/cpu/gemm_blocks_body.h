@@ -208,10 +208,10 @@ inline void BlockTile(const BlockRows& rows, const std::byte* values, const Chun
     const int8_t* q = rows.q + b * kBlockTerms;
     const RowBlock* row_blocks = rows.blocks + b;
     ahead.Prefetch(b);
-    const auto start = [&](int r, int part) {
+    const auto row_sum = [&](int r, int part) {
       const RowBlock& row = row_blocks[r * rows.block_stride];
-      if constexpr (kHalves) return -kZero * (part == 0 ? row.low_sum : row.high_sum);
-      return -kZero * (row.low_sum + row.high_sum);
+      if constexpr (kHalves) return part == 0 ? row.low_sum : row.sum - row.low_sum;
+      return row.sum;
     };
     PanelBlock<V> block = {{V::Load(scales.scales[b][0])}, {}};
     if constexpr (kHalves) block.scales[1] = V::Load(scales.scales[b][1]);
@@ -220,12 +220,12 @@ inline void BlockTile(const BlockRows& rows, const std::byte* values, const Chun
       V sums[kParts][R];
 #pragma GCC unroll 2
       for (int part = 0; part < kParts; ++part) {
-        int32_t starts[R];
+        int32_t row_sums[R];
 #pragma GCC unroll 16
-        for (int r = 0; r < R; ++r) starts[r] = start(r, part);
-        B::template Dots<Source::kBits, kQuads, R>(values + part * kQuads * kQuadBytes,
-                                                   q + part * 4 * kQuads, rows.stride, starts,
-                                                   sums[part]);
+        for (int r = 0; r < R; ++r) row_sums[r] = row_sum(r, part);
+        B::template Dots<Source::kBits, kZero, kQuads, R>(values + part * kQuads * kQuadBytes,
+                                                          q + part * 4 * kQuads, rows.stride,
+                                                          row_sums, sums[part]);
       }
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
@@ -238,10 +238,10 @@ inline void BlockTile(const BlockRows& rows, const std::byte* values, const Chun
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
         const int8_t* row_q = q + r * rows.stride;
-        const V low = B::template Dot<Source::kBits, kQuads>(w, row_q, start(r, 0));
+        const V low = B::template Dot<Source::kBits, kQuads>(w, row_q, -kZero * row_sum(r, 0));
         V high = low;
         if constexpr (kHalves) {
-          high = B::template Dot<Source::kBits, kQuads>(w + 4, row_q + 16, start(r, 1));
+          high = B::template Dot<Source::kBits, kQuads>(w + 4, row_q + 16, -kZero * row_sum(r, 1));
         }
         acc[r] = AddBlock<V, kHalves, kMinimum>(row_blocks[r * rows.block_stride], block, low, high,
                                                 acc[r]);

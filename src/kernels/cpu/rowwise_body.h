@@ -192,8 +192,8 @@ void QuantizeBlocks(const void* x, DType dtype, int32_t n, int8_t* out, RowBlock
       low_sum += out[j];
       high_sum += out[j + kLanes];
     }
-    const auto sum = static_cast<float>(low_sum + high_sum);
-    *blocks = {scale.scale, scale.scale * sum, low_sum, high_sum};
+    const int32_t sum = low_sum + high_sum;
+    *blocks = {scale.scale, scale.scale * static_cast<float>(sum), low_sum, sum};
   }
 }
 

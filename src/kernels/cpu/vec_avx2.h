@@ -315,15 +315,18 @@ struct Blocks {
     }
     return {_mm256_cvtepi32_ps(lo), _mm256_cvtepi32_ps(hi)};
   }
-  // Dot of R rows, q[r] at q + r * stride, with the quads at `w`. Sums start from starts[r].
-  template <int kBits, int kCount, int R>
-  static void Dots(const std::byte* w, const int8_t* q, int64_t stride, const int32_t (&starts)[R],
-                   Vec (&sums)[R]) {
+  // Dot of R rows, q[r] at q + r * stride, with the quads at `w`. Subtracts kZero times
+  // row_sums[r], which is the sum of the elements q[r].
+  template <int kBits, int kZero, int kCount, int R>
+  static inline __attribute__((always_inline)) void Dots(const std::byte* w, const int8_t* q,
+                                                         int64_t stride,
+                                                         const int32_t (&row_sums)[R],
+                                                         Vec (&sums)[R]) {
     constexpr int kGroup = kFitting<kBits> < kCount ? kFitting<kBits> : kCount;
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i lo[R], hi[R];
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) lo[r] = hi[r] = _mm256_set1_epi32(starts[r]);
+    for (int r = 0; r < R; ++r) lo[r] = hi[r] = _mm256_setzero_si256();
     if constexpr (kGroup == 1) {
 #pragma GCC unroll 8
       for (int i = 0; i < kCount; ++i, w += 64) {
@@ -359,7 +362,16 @@ struct Blocks {
       }
     }
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) sums[r] = {_mm256_cvtepi32_ps(lo[r]), _mm256_cvtepi32_ps(hi[r])};
+    for (int r = 0; r < R; ++r) {
+      if constexpr (kZero != 0) {
+        constexpr int kShift = __builtin_ctz(kZero);
+        static_assert(kZero == 1 << kShift);
+        const __m256i zeros = _mm256_slli_epi32(_mm256_set1_epi32(row_sums[r]), kShift);
+        lo[r] = _mm256_sub_epi32(lo[r], zeros);
+        hi[r] = _mm256_sub_epi32(hi[r], zeros);
+      }
+      sums[r] = {_mm256_cvtepi32_ps(lo[r]), _mm256_cvtepi32_ps(hi[r])};
+    }
   }
   static __m256i Row(const int8_t* q) {
     int32_t quad;
