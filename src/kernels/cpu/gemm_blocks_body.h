@@ -96,12 +96,22 @@ struct Unpacked {
   }
 };
 
+// What the kernels know of a format when they are compiled: one of the structs above; whether each
+// 16 elements have a scale of their own; whether blocks have minimums.
+template <class S, bool kHasHalves, bool kHasMinimum>
+struct BlockKind {
+  using Source = S;
+  static constexpr bool kHalves = kHasHalves, kMinimum = kHasMinimum;
+  static constexpr int kParts = kHalves ? 2 : 1;  // of a block, each with a scale
+  static constexpr int kQuads = kQuadsOfBlock / kParts;
+};
+
 // The number that the products subtract from each u: that of the format, which is half of the range
 // of u in formats without minimums and zero in others, or that of the instruction set.
-template <class B, int kBits, bool kMinimum>
-inline constexpr int32_t kZeroPoint = kBits == 8 ? B::kSignedZero
-                                      : kMinimum ? 0
-                                                 : 1 << (kBits - 1);
+template <class B, class Kind>
+inline constexpr int32_t kZeroPoint = Kind::Source::kBits == 8 ? B::kSignedZero
+                                      : Kind::kMinimum         ? 0
+                                                               : 1 << (Kind::Source::kBits - 1);
 
 // The scales and minimums of the blocks of a chunk, for 16 columns each.
 struct ChunkScales {
@@ -182,69 +192,84 @@ struct PanelBlock {
   V scales[2], minimum;
 };
 
+template <class V, class Kind>
+inline PanelBlock<V> BlockOf(const ChunkScales& scales, int32_t b) {
+  PanelBlock<V> block = {{V::Load(scales.scales[b][0])}, {}};
+  if constexpr (Kind::kHalves) block.scales[1] = V::Load(scales.scales[b][1]);
+  if constexpr (Kind::kMinimum) block.minimum = V::Load(scales.minimums[b]);
+  return block;
+}
+
+// The sum of the elements q of a part of a row's block.
+template <class Kind>
+inline int32_t RowSum(const RowBlock& row, int part) {
+  if constexpr (Kind::kHalves) return part == 0 ? row.low_sum : row.sum - row.low_sum;
+  return row.sum;
+}
+
 // Continues a row's sums by one block, whose integer sums are `low` and, of the second half,
 // `high`.
-template <class V, bool kHalves, bool kMinimum>
+template <class V, class Kind>
 inline V AddBlock(const RowBlock& row, const PanelBlock<V>& block, V low, V high, V acc) {
   const V row_scale = V::Set(row.scale);
   acc = Fma(low, row_scale * block.scales[0], acc);
-  if constexpr (kHalves) acc = Fma(high, row_scale * block.scales[1], acc);
-  if constexpr (kMinimum) acc = Fma(V::Set(row.scaled_sum), block.minimum, acc);
+  if constexpr (Kind::kHalves) acc = Fma(high, row_scale * block.scales[1], acc);
+  if constexpr (Kind::kMinimum) acc = Fma(V::Set(row.scaled_sum), block.minimum, acc);
   return acc;
 }
 
-// Adds `count` blocks of column j to c[r][j]; c has row stride 16. kHalves: each 16 elements have a
-// scale of their own.
-template <class V, class B, class Source, bool kHalves, bool kMinimum, int R>
+// Continues a row's sums by one block with the values w.
+template <class V, class B, class Kind>
+inline V AddQuads(const typename B::Quads (&w)[kQuadsOfBlock], const int8_t* q, const RowBlock& row,
+                  const PanelBlock<V>& block, V acc) {
+  constexpr int kBits = Kind::Source::kBits, kQuads = Kind::kQuads;
+  constexpr int32_t kZero = kZeroPoint<B, Kind>;
+  const V low = B::template Dot<kBits, kQuads>(w, q, -kZero * RowSum<Kind>(row, 0));
+  V high = low;
+  if constexpr (Kind::kHalves) {
+    high = B::template Dot<kBits, kQuads>(w + 4, q + 16, -kZero * RowSum<Kind>(row, 1));
+  }
+  return AddBlock<V, Kind>(row, block, low, high, acc);
+}
+
+// Adds `count` blocks of column j to c[r][j]; c has row stride 16.
+template <class V, class B, class Kind, int R>
 inline void BlockTile(const BlockRows& rows, const std::byte* values, const ChunkScales& scales,
                       int32_t count, const BlockAhead& ahead, float* c) {
-  constexpr int32_t kZero = kZeroPoint<B, Source::kBits, kMinimum>;
-  constexpr int kParts = kHalves ? 2 : 1, kQuads = kQuadsOfBlock / kParts;
-  constexpr bool kInMemory = std::is_same_v<Source, Unpacked<B, Source::kBits>>;
+  using Source = typename Kind::Source;
+  constexpr int kBits = Source::kBits, kParts = Kind::kParts, kQuads = Kind::kQuads;
+  constexpr bool kInMemory = std::is_same_v<Source, Unpacked<B, kBits>>;
   V acc[R];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) acc[r] = V::Load(c + 16 * r);
   for (int32_t b = 0; b < count; ++b, values += Source::kBytes) {
     const int8_t* q = rows.q + b * kBlockTerms;
-    const RowBlock* row_blocks = rows.blocks + b;
-    ahead.Prefetch(b);
-    const auto row_sum = [&](int r, int part) {
-      const RowBlock& row = row_blocks[r * rows.block_stride];
-      if constexpr (kHalves) return part == 0 ? row.low_sum : row.sum - row.low_sum;
-      return row.sum;
+    const auto row_block = [&](int r) -> const RowBlock& {
+      return rows.blocks[b + r * rows.block_stride];
     };
-    PanelBlock<V> block = {{V::Load(scales.scales[b][0])}, {}};
-    if constexpr (kHalves) block.scales[1] = V::Load(scales.scales[b][1]);
-    if constexpr (kMinimum) block.minimum = V::Load(scales.minimums[b]);
+    ahead.Prefetch(b);
+    const PanelBlock<V> block = BlockOf<V, Kind>(scales, b);
     if constexpr (kInMemory && B::kSharesQuads) {
       V sums[kParts][R];
 #pragma GCC unroll 2
       for (int part = 0; part < kParts; ++part) {
         int32_t row_sums[R];
 #pragma GCC unroll 16
-        for (int r = 0; r < R; ++r) row_sums[r] = row_sum(r, part);
-        B::template Dots<Source::kBits, kZero, kQuads, R>(values + part * kQuads * kQuadBytes,
-                                                          q + part * 4 * kQuads, rows.stride,
-                                                          row_sums, sums[part]);
+        for (int r = 0; r < R; ++r) row_sums[r] = RowSum<Kind>(row_block(r), part);
+        B::template Dots<kBits, kZeroPoint<B, Kind>, kQuads, R>(values + part * kQuads * kQuadBytes,
+                                                                q + part * 4 * kQuads, rows.stride,
+                                                                row_sums, sums[part]);
       }
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
-        acc[r] = AddBlock<V, kHalves, kMinimum>(row_blocks[r * rows.block_stride], block,
-                                                sums[0][r], sums[kParts - 1][r], acc[r]);
+        acc[r] = AddBlock<V, Kind>(row_block(r), block, sums[0][r], sums[kParts - 1][r], acc[r]);
       }
     } else {
       typename B::Quads w[kQuadsOfBlock];
       Source::Load(values, w);
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
-        const int8_t* row_q = q + r * rows.stride;
-        const V low = B::template Dot<Source::kBits, kQuads>(w, row_q, -kZero * row_sum(r, 0));
-        V high = low;
-        if constexpr (kHalves) {
-          high = B::template Dot<Source::kBits, kQuads>(w + 4, row_q + 16, -kZero * row_sum(r, 1));
-        }
-        acc[r] = AddBlock<V, kHalves, kMinimum>(row_blocks[r * rows.block_stride], block, low, high,
-                                                acc[r]);
+        acc[r] = AddQuads<V, B, Kind>(w, q + r * rows.stride, row_block(r), block, acc[r]);
       }
     }
   }
@@ -253,26 +278,27 @@ inline void BlockTile(const BlockRows& rows, const std::byte* values, const Chun
 }
 
 // BlockTile for a number of rows in [1, R] that is known only at run time.
-template <class V, class B, class Source, bool kHalves, bool kMinimum, int R>
+template <class V, class B, class Kind, int R>
 inline void BlockTileOfRows(int32_t num_rows, const BlockRows& rows, const std::byte* values,
                             const ChunkScales& scales, int32_t count, const BlockAhead& ahead,
                             float* c) {
   if (num_rows == R) {
-    return BlockTile<V, B, Source, kHalves, kMinimum, R>(rows, values, scales, count, ahead, c);
+    return BlockTile<V, B, Kind, R>(rows, values, scales, count, ahead, c);
   }
   if constexpr (R > 1) {
-    BlockTileOfRows<V, B, Source, kHalves, kMinimum, R - 1>(num_rows, rows, values, scales, count,
-                                                            ahead, c);
+    BlockTileOfRows<V, B, Kind, R - 1>(num_rows, rows, values, scales, count, ahead, c);
   }
 }
 
 // Computes the sums of rows [row_begin, row_begin + num_rows) of one panel, to c [num_rows, 16]. A
 // chunk of the panel is unpacked to memory once for all rows. For only a few rows, the panel itself
 // is read each time. Meanwhile the panel that comes next is prefetched, values and scales.
-template <class V, class B, class Source, bool kHalves, bool kMinimum>
+template <class V, class B, class Kind>
 inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPanel& panel,
                              int32_t row_begin, int32_t num_rows, float* c) {
+  using Source = typename Kind::Source;
   using Copy = Unpacked<B, Source::kBits>;
+  using CopyKind = BlockKind<Copy, Kind::kHalves, Kind::kMinimum>;
   const BlockTraits& traits = TraitsOf(panel.format);
   const int32_t num_blocks = call.w->k() / kBlockTerms;
   constexpr int kMostDirect = V::kDirectRows < V::kBlockRows ? V::kDirectRows : V::kBlockRows;
@@ -305,11 +331,11 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
     for (int32_t r = 0; r < num_rows; r += most) {
       const int32_t tile_rows = num_rows - r < most ? num_rows - r : most;
       if (direct) {
-        BlockTileOfRows<V, B, Source, kHalves, kMinimum, kMostDirect>(
-            tile_rows, rows, values, scales, count, {ahead.p, r == 0 ? step : 0}, c + 16 * r);
+        BlockTileOfRows<V, B, Kind, kMostDirect>(tile_rows, rows, values, scales, count,
+                                                 {ahead.p, r == 0 ? step : 0}, c + 16 * r);
       } else {
-        BlockTileOfRows<V, B, Copy, kHalves, kMinimum, V::kBlockRows>(
-            tile_rows, rows, unpacked, scales, count, {nullptr, 0}, c + 16 * r);
+        BlockTileOfRows<V, B, CopyKind, V::kBlockRows>(tile_rows, rows, unpacked, scales, count,
+                                                       {nullptr, 0}, c + 16 * r);
       }
       rows.q += most * rows.stride;
       rows.blocks += most * rows.block_stride;
@@ -317,31 +343,89 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
   }
 }
 
+// Calls f(BlockKind) for the format.
+template <class B, class F>
+inline void ForKind(BlockFormat format, const F& f) {
+  switch (format) {
+    case BlockFormat::kQ4_0:
+      return f(BlockKind<FourBits<B>, false, false>());
+    case BlockFormat::kQ4_1:
+    case BlockFormat::kQ4K:
+    case BlockFormat::kInt4:
+      return f(BlockKind<FourBits<B>, false, true>());
+    case BlockFormat::kQ5_0:
+      return f(BlockKind<FiveBits<B>, false, false>());
+    case BlockFormat::kQ5_1:
+    case BlockFormat::kQ5K:
+      return f(BlockKind<FiveBits<B>, false, true>());
+    case BlockFormat::kQ6K:
+      return f(BlockKind<SixBits<B>, true, false>());
+    case BlockFormat::kQ8_0:
+      return f(BlockKind<EightBits<B>, false, false>());
+    case BlockFormat::kIq4Nl:
+    case BlockFormat::kIq4Xs:
+      return f(BlockKind<Codebook<B>, false, false>());
+  }
+}
+
 template <class V, class B>
 inline void BlockPanelSums(const GemmCall& call, int32_t index, int32_t row_begin, int32_t num_rows,
                            float* c) {
   const PackedWeight::BlockPanel panel = call.w->block_panel(index);
-  switch (panel.format) {
-    case BlockFormat::kQ4_0:
-      return BlockPanelSumsOf<V, B, FourBits<B>, false, false>(call, panel, row_begin, num_rows, c);
-    case BlockFormat::kQ4_1:
-    case BlockFormat::kQ4K:
-    case BlockFormat::kInt4:
-      return BlockPanelSumsOf<V, B, FourBits<B>, false, true>(call, panel, row_begin, num_rows, c);
-    case BlockFormat::kQ5_0:
-      return BlockPanelSumsOf<V, B, FiveBits<B>, false, false>(call, panel, row_begin, num_rows, c);
-    case BlockFormat::kQ5_1:
-    case BlockFormat::kQ5K:
-      return BlockPanelSumsOf<V, B, FiveBits<B>, false, true>(call, panel, row_begin, num_rows, c);
-    case BlockFormat::kQ6K:
-      return BlockPanelSumsOf<V, B, SixBits<B>, true, false>(call, panel, row_begin, num_rows, c);
-    case BlockFormat::kQ8_0:
-      return BlockPanelSumsOf<V, B, EightBits<B>, false, false>(call, panel, row_begin, num_rows,
-                                                                c);
-    case BlockFormat::kIq4Nl:
-    case BlockFormat::kIq4Xs:
-      return BlockPanelSumsOf<V, B, Codebook<B>, false, false>(call, panel, row_begin, num_rows, c);
+  ForKind<B>(panel.format, [&](auto kind) {
+    BlockPanelSumsOf<V, B, decltype(kind)>(call, panel, row_begin, num_rows, c);
+  });
+}
+
+// The distance in bytes at which a single row prefetches each of the panels that it reads.
+inline constexpr int64_t kStreamAhead = 1024;
+
+// Computes the sums of a single row over P panels of Q8_0 from `index` on, to c [P, 16]. All panels
+// are read at the same time: memory gives more to several streams than to one. (With fewer bits a
+// processor computes longer on each byte, and several streams gain nothing.)
+template <class V, class B, int P>
+inline void BlockStreamSums(const GemmCall& call, int32_t index, float* c) {
+  using Kind = BlockKind<EightBits<B>, false, false>;
+  constexpr int64_t kBytes = Kind::Source::kBytes;
+  const int32_t num_blocks = call.w->k() / kBlockTerms;
+  const int8_t* q = static_cast<const int8_t*>(call.a);
+  PackedWeight::BlockPanel panels[P];
+  ChunkScales scales[P];
+  V acc[P];
+  for (int p = 0; p < P; ++p) {
+    panels[p] = call.w->block_panel(index + p);
+    acc[p] = V::Set(0.0f);
   }
+  for (int32_t first = 0; first < num_blocks; first += kBlocksPerChunk) {
+    const int32_t left = num_blocks - first;
+    const int32_t count = left < kBlocksPerChunk ? left : kBlocksPerChunk;
+    for (int p = 0; p < P; ++p) {
+      LoadScales<V>(BlockScales::kHalf, panels[p].scales, first, count, &scales[p]);
+    }
+    for (int32_t b = 0; b < count; ++b, q += kBlockTerms) {
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) {
+        BlockAhead{panels[p].values + kStreamAhead, kBytes}.Prefetch(0);
+        typename B::Quads w[kQuadsOfBlock];
+        Kind::Source::Load(panels[p].values, w);
+        const PanelBlock<V> block = BlockOf<V, Kind>(scales[p], b);
+        acc[p] = AddQuads<V, B, Kind>(w, q, call.a_blocks[first + b], block, acc[p]);
+        panels[p].values += kBytes;
+      }
+    }
+  }
+  for (int p = 0; p < P; ++p) acc[p].Store(c + 16 * p);
+}
+
+// Computes the sums of a single row over P panels from `index` on, to c [P, 16].
+template <class V, class B, int P>
+inline void BlockRowSums(const GemmCall& call, int32_t index, float* c) {
+  bool streams = true;
+  for (int p = 0; p < P; ++p) {
+    streams = streams && call.w->block_panel(index + p).format == BlockFormat::kQ8_0;
+  }
+  if (streams) return BlockStreamSums<V, B, P>(call, index, c);
+  for (int p = 0; p < P; ++p) BlockPanelSums<V, B>(call, index + p, 0, 1, c + 16 * p);
 }
 
 template <class V, class B>
@@ -351,7 +435,20 @@ void GemmBlocks(const GemmCall& call) {
   alignas(64) float c[kMaxRows * 16];
   alignas(64) float up[kMaxRows * 16];
   const bool swiglu = call.up_begin > 0;
-  for (int32_t panel = call.n_begin / 16; panel < (call.n_end + 15) / 16; ++panel) {
+  const int32_t end = (call.n_end + 15) / 16;
+  int32_t panel = call.n_begin / 16;
+  if constexpr (V::kBlockStreams > 1) {
+    constexpr int P = V::kBlockStreams;
+    for (; call.m == 1 && panel + P <= end; panel += P) {
+      BlockRowSums<V, B, P>(call, panel, c);
+      if (swiglu) BlockRowSums<V, B, P>(call, panel + call.up_begin / 16, up);
+      for (int p = 0; p < P; ++p) {
+        FinishPanel<V>(call, c + 16 * p, swiglu ? up + 16 * p : nullptr, 16, 0, 1,
+                       16 * (panel + p));
+      }
+    }
+  }
+  for (; panel < end; ++panel) {
     for (int32_t row = 0; row < call.m; row += kMaxRows) {
       const int32_t rows = call.m - row < kMaxRows ? call.m - row : kMaxRows;
       BlockPanelSums<V, B>(call, panel, row, rows, c);

@@ -15,6 +15,7 @@ struct Vec {
   static constexpr int kInt8Rows = 5;
   static constexpr int kBlockRows = 5;
   static constexpr int kDirectRows = 1;
+  static constexpr int kBlockStreams = 4;
 
   struct Doubles;
 

@@ -15,6 +15,7 @@ struct Vec {
   static constexpr int kInt8Rows = 6;
   static constexpr int kBlockRows = 8;
   static constexpr int kDirectRows = 16;
+  static constexpr int kBlockStreams = 1;
 
   struct Doubles;
 

@@ -19,6 +19,8 @@ struct Vec {
   static constexpr int kBlockRows = 2;     // rows of a register tile of blocks
   // The most rows for which blocks are not unpacked to memory.
   static constexpr int kDirectRows = 1;
+  // Panels of Q8_0 read at the same time for a single row.
+  static constexpr int kBlockStreams = 1;
 
   struct Doubles;
 
