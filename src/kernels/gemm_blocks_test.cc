@@ -130,7 +130,7 @@ TEST_P(GemmBlocksTest, EveryFormatEqualsTheReference) {
   for (const BlockFormat format : kFormats) {
     SCOPED_TRACE(TraitsOf(format).name);
     const int32_t unit = TraitsOf(format).file_elements;
-    for (int32_t m : {1, 2, 3, 4, 5, 6, 9, 17}) {
+    for (int32_t m : {1, 2, 3, 4, 5, 6, 9, 10, 11, 17}) {
       for (int32_t n : {1, 16, 31}) {
         for (int32_t k : {unit, 3 * unit}) EXPECT_TRUE(Check(Packed(format, n, k), m));
       }
@@ -155,7 +155,18 @@ TEST_P(GemmBlocksTest, ExtremeScalesAndRows) {
 TEST_P(GemmBlocksTest, PanelsOfOneMatrixMayDiffer) {
   const std::vector<BlockFormat> formats(std::begin(kFormats), std::end(kFormats));
   const auto n = static_cast<int32_t>(formats.size()) * kPanelCols;
-  EXPECT_TRUE(Check(Packed(formats, n, 512), 6, Range::kPlain, true));
+  for (int32_t m : {1, 6, 12}) EXPECT_TRUE(Check(Packed(formats, n, 512), m, Range::kPlain, true));
+}
+
+// AVX2 has kernels of their own for panels with values of 8 bits.
+TEST_P(GemmBlocksTest, PanelsOfEightBitsMayDiffer) {
+  using enum BlockFormat;
+  const std::vector<BlockFormat> formats = {kQ8_0, kQ8_0, kQ8_0,  kQ8_0, kIq4Nl, kIq4Nl,
+                                            kQ8_0, kQ8_0, kIq4Xs, kQ8_0, kQ8_0};
+  const int32_t n = static_cast<int32_t>(formats.size()) * kPanelCols - 3;
+  for (int32_t m : {1, 8, 11, 99}) {
+    EXPECT_TRUE(Check(Packed(formats, n, 768), m, Range::kPlain, true, false, 2 * kPanelCols));
+  }
 }
 
 TEST_P(GemmBlocksTest, ManyRows) {
@@ -188,7 +199,7 @@ TEST_P(GemmBlocksTest, NoSumOverflows) {
 
 // A NaN or an infinity in a row reaches all results of that row, and no others.
 TEST_P(GemmBlocksTest, RowsThatAreNoNumbersStaySo) {
-  const int32_t m = 5, k = 256;
+  const int32_t m = 9, k = 256;
   std::vector<float> a = random_.Floats(size_t(m) * k, DType::kF32, Range::kPlain);
   a[1 * k + 3] = std::numeric_limits<float>::quiet_NaN();
   a[3 * k + 255] = -std::numeric_limits<float>::infinity();
@@ -225,29 +236,34 @@ TEST_P(GemmBlocksTest, ARowAloneEqualsTheRowAmongOthers) {
 }
 
 TEST_P(GemmBlocksTest, SwiGluIsTheProductsAndThenSiluMul) {
-  const int32_t m = 19, half = 48, k = 256;
-  const Rows rows = Quantize(random_.Floats(size_t(m) * k, DType::kF32, Range::kPlain), m, k);
-  const PackedWeight w = Packed(BlockFormat::kQ4K, 2 * half, k);
-  std::vector<float> both(size_t(m) * 2 * half), expected(size_t(m) * half), out(expected);
-  GemmCall call = {.a = rows.q.data(),
-                   .lda = rows.lda,
-                   .a_blocks = rows.blocks.data(),
-                   .m = m,
-                   .w = &w,
-                   .n_end = 2 * half,
-                   .out = both.data(),
-                   .ldo = 2 * half};
-  kernels_->Gemm(call);
-  for (int32_t r = 0; r < m; ++r) {
-    const float* gate = &both[size_t(r) * 2 * half];
-    kernels_->SiluMul(gate, gate + half, half, &expected[size_t(r) * half], DType::kF32);
+  const int32_t half = 80, k = 256;
+  for (const BlockFormat format : {BlockFormat::kQ4K, BlockFormat::kQ8_0}) {
+    for (const int32_t m : {1, 19}) {
+      SCOPED_TRACE(::testing::Message() << TraitsOf(format).name << ", " << m << " rows");
+      const Rows rows = Quantize(random_.Floats(size_t(m) * k, DType::kF32, Range::kPlain), m, k);
+      const PackedWeight w = Packed(format, 2 * half, k);
+      std::vector<float> both(size_t(m) * 2 * half), expected(size_t(m) * half), out(expected);
+      GemmCall call = {.a = rows.q.data(),
+                       .lda = rows.lda,
+                       .a_blocks = rows.blocks.data(),
+                       .m = m,
+                       .w = &w,
+                       .n_end = 2 * half,
+                       .out = both.data(),
+                       .ldo = 2 * half};
+      kernels_->Gemm(call);
+      for (int32_t r = 0; r < m; ++r) {
+        const float* gate = &both[size_t(r) * 2 * half];
+        kernels_->SiluMul(gate, gate + half, half, &expected[size_t(r) * half], DType::kF32);
+      }
+      call.up_begin = half;
+      call.n_end = half;
+      call.out = out.data();
+      call.ldo = half;
+      kernels_->Gemm(call);
+      EXPECT_TRUE(SameBits(out, expected));
+    }
   }
-  call.up_begin = half;
-  call.n_end = half;
-  call.out = out.data();
-  call.ldo = half;
-  kernels_->Gemm(call);
-  EXPECT_TRUE(SameBits(out, expected));
 }
 
 INSTANTIATE_TEST_SUITE_P(Here, GemmBlocksTest, ::testing::ValuesIn(testing::IsasHere()),
