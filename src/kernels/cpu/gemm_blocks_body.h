@@ -96,7 +96,7 @@ struct Unpacked {
   }
 };
 
-// What the kernels know of a format when they are compiled: one of the structs above; whether each
+// The facts of a format that a kernel is compiled for: one of the structs above; whether each
 // 16 elements have a scale of their own; whether blocks have minimums.
 template <class S, bool kHasHalves, bool kHasMinimum>
 struct BlockKind {
