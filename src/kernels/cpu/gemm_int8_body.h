@@ -17,12 +17,11 @@ inline int32_t LoadQuad(const int8_t* p, int n) {
 
 template <class S, int R, int P>
 inline void Int8Step(const int8_t* a, int64_t lda, int n, const std::byte* const* panels,
-                     int64_t offset, S (&sums)[R][P]) {
-  constexpr int64_t kPrefetchBytes = 2048;
+                     int64_t offset, int64_t ahead, S (&sums)[R][P]) {
   typename S::Quads w[P];
 #pragma GCC unroll 8
   for (int p = 0; p < P; ++p) {
-    if constexpr (R == 1) __builtin_prefetch(panels[p] + offset + kPrefetchBytes);
+    __builtin_prefetch(panels[p] + offset + ahead);
     w[p] = S::LoadQuads(panels[p] + offset);
   }
 #pragma GCC unroll 8
@@ -34,10 +33,10 @@ inline void Int8Step(const int8_t* a, int64_t lda, int n, const std::byte* const
 }
 
 // Adds the sum over i < k of a[r][i] times panel p's column j at i to c[r][16 p + j]. c has row
-// stride 16 P.
+// stride 16 P. Prefetches the panels `ahead` bytes ahead.
 template <class S, int R, int P>
 inline void Int8Tile(const int8_t* a, int64_t lda, const std::byte* const* panels, int32_t k,
-                     int32_t* c) {
+                     int64_t ahead, int32_t* c) {
   S sums[R][P];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
@@ -45,8 +44,8 @@ inline void Int8Tile(const int8_t* a, int64_t lda, const std::byte* const* panel
     for (int p = 0; p < P; ++p) sums[r][p] = S::Load(c + 16 * (r * P + p));
   }
   int32_t i = 0;
-  for (; i + 4 <= k; i += 4) Int8Step<S, R, P>(a + i, lda, 4, panels, int64_t{i} * 16, sums);
-  if (i < k) Int8Step<S, R, P>(a + i, lda, k - i, panels, int64_t{i} * 16, sums);
+  for (; i + 4 <= k; i += 4) Int8Step<S, R, P>(a + i, lda, 4, panels, int64_t{i} * 16, ahead, sums);
+  if (i < k) Int8Step<S, R, P>(a + i, lda, k - i, panels, int64_t{i} * 16, ahead, sums);
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 8
@@ -57,9 +56,9 @@ inline void Int8Tile(const int8_t* a, int64_t lda, const std::byte* const* panel
 // Int8Tile for a number of rows in [1, R] that is known only at run time.
 template <class S, int R, int P>
 inline void Int8TileOfRows(int rows, const int8_t* a, int64_t lda, const std::byte* const* panels,
-                           int32_t k, int32_t* c) {
-  if (rows == R) return Int8Tile<S, R, P>(a, lda, panels, k, c);
-  if constexpr (R > 1) Int8TileOfRows<S, R - 1, P>(rows, a, lda, panels, k, c);
+                           int32_t k, int64_t ahead, int32_t* c) {
+  if (rows == R) return Int8Tile<S, R, P>(a, lda, panels, k, ahead, c);
+  if constexpr (R > 1) Int8TileOfRows<S, R - 1, P>(rows, a, lda, panels, k, ahead, c);
 }
 
 // Computes scaled sums of rows [row_begin, row_begin + rows) and of the P panels from panel `first`
@@ -68,7 +67,8 @@ inline void Int8TileOfRows(int rows, const int8_t* a, int64_t lda, const std::by
 template <class V, class S, int kMaxRows, int P>
 inline void Int8PanelSums(const GemmCall& call, int32_t first, int32_t row_begin, int32_t rows,
                           float* c) {
-  constexpr int32_t kBlock = 512;  // elements of k
+  constexpr int32_t kBlock = 512;   // elements of k
+  constexpr int64_t kAhead = 4096;  // bytes; the first tile of a block reads memory, others a cache
   alignas(64) int32_t sums[kRowsPerChunk * 16 * P];
   const int32_t k = call.w->k(), most = RowsPerTile(rows, kMaxRows);
   for (int32_t i = 0; i < rows * 16 * P; ++i) sums[i] = 0;
@@ -79,7 +79,8 @@ inline void Int8PanelSums(const GemmCall& call, int32_t first, int32_t row_begin
     for (int p = 0; p < P; ++p) panels[p] = call.w->panel(first + p) + int64_t{k_begin} * 16;
     for (int32_t r = 0; r < rows; r += most) {
       Int8TileOfRows<S, kMaxRows, P>(rows - r < most ? rows - r : most, a + r * call.lda + k_begin,
-                                     call.lda, panels, count, sums + r * 16 * P);
+                                     call.lda, panels, count, r == 0 ? kAhead : 0,
+                                     sums + r * 16 * P);
     }
   }
   __builtin_memcpy(c, sums, sizeof(float) * rows * 16 * P);
