@@ -94,24 +94,20 @@ void AddFifthBitsOfSuper(const std::byte* bytes, uint8_t* u) {
 // 2 and 3 the high halves of the same bytes. 32 other bytes have the upper two bits of all four
 // parts.
 void ReadQ6K(const std::byte* bytes, FileBlock* out) {
-  const std::byte *low = bytes, *high = bytes + 128, *scales = bytes + 192;
+  const std::byte *low = bytes, *high = bytes + 128;
   for (uint8_t* u = out->u; u < out->u + kSuperElements; u += 128, low += 64, high += 32) {
     ReadHalves(low, 64, u);
     for (int32_t i = 0; i < 128; i += 8) {
       AddUpperBits(LoadWord(high + i % 32) >> i / 32 * 2 & 3 * kEach, u + i);
     }
   }
-  std::memcpy(out->scales, scales, 16);
-  out->d = HalfAt(bytes + 208);
 }
 
-void ReadIq4Xs(const std::byte* bytes, FileBlock* out) {
-  out->d = HalfAt(bytes);
+void ReadIq4XsScales(const std::byte* bytes, FileBlock* out) {
   const uint16_t high = HalfAt(bytes + 2);
   for (int32_t i = 0; i < kPartsOfSuper; ++i) {
     const int32_t low = ByteAt(bytes + 4, i / 2) >> 4 * (i % 2) & 15;
     out->scales[i] = static_cast<uint8_t>((low | (high >> 2 * i & 3) << 4) - 32);
-    ReadNibbles(bytes + 8 + 16 * i, out->u + kBlockTerms * i);
   }
 }
 
@@ -121,24 +117,52 @@ float SignedByte(uint8_t byte) { return static_cast<float>(static_cast<int8_t>(b
 
 }  // namespace
 
-FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes) {
+FileBlock ReadFileScales(BlockFormat format, const std::byte* bytes) {
   FileBlock block;
   block.d = HalfAt(bytes);
   switch (format) {
     case BlockFormat::kQ4_0:
+    case BlockFormat::kQ5_0:
+    case BlockFormat::kQ8_0:
     case BlockFormat::kIq4Nl:
-      ReadNibbles(bytes + 2, block.u);
       break;
     case BlockFormat::kQ4_1:
+    case BlockFormat::kQ5_1:
       block.dmin = HalfAt(bytes + 2);
-      ReadNibbles(bytes + 4, block.u);
+      break;
+    case BlockFormat::kQ4K:
+    case BlockFormat::kQ5K:
+      block.dmin = HalfAt(bytes + 2);
+      ReadSixBitScales(bytes + 4, &block);
+      break;
+    case BlockFormat::kQ6K:
+      std::memcpy(block.scales, bytes + 192, 16);
+      block.d = HalfAt(bytes + 208);
+      break;
+    case BlockFormat::kIq4Xs:
+      ReadIq4XsScales(bytes, &block);
+      break;
+    case BlockFormat::kInt4:
+      block.minimums[0] = ByteAt(bytes, 2);
+      break;
+  }
+  return block;
+}
+
+FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes) {
+  FileBlock block = ReadFileScales(format, bytes);
+  switch (format) {
+    case BlockFormat::kQ4_0:
+    case BlockFormat::kQ4_1:
+    case BlockFormat::kIq4Nl:
+    case BlockFormat::kInt4:
+      ReadNibbles(NibblesOf(format, bytes), block.u);
       break;
     case BlockFormat::kQ5_0:
       ReadNibbles(bytes + 6, block.u);
       AddFifthBits(bytes + 2, block.u);
       break;
     case BlockFormat::kQ5_1:
-      block.dmin = HalfAt(bytes + 2);
       ReadNibbles(bytes + 8, block.u);
       AddFifthBits(bytes + 4, block.u);
       break;
@@ -148,13 +172,9 @@ FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes) {
       }
       break;
     case BlockFormat::kQ4K:
-      block.dmin = HalfAt(bytes + 2);
-      ReadSixBitScales(bytes + 4, &block);
       ReadNibblesOfSuper(bytes + 16, block.u);
       break;
     case BlockFormat::kQ5K:
-      block.dmin = HalfAt(bytes + 2);
-      ReadSixBitScales(bytes + 4, &block);
       ReadNibblesOfSuper(bytes + 48, block.u);
       AddFifthBitsOfSuper(bytes + 16, block.u);
       break;
@@ -162,11 +182,9 @@ FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes) {
       ReadQ6K(bytes, &block);
       break;
     case BlockFormat::kIq4Xs:
-      ReadIq4Xs(bytes, &block);
-      break;
-    case BlockFormat::kInt4:
-      block.minimums[0] = ByteAt(bytes, 2);
-      ReadNibbles(bytes + 3, block.u);
+      for (int32_t i = 0; i < kPartsOfSuper; ++i) {
+        ReadNibbles(bytes + 8 + 16 * i, block.u + kBlockTerms * i);
+      }
       break;
   }
   return block;

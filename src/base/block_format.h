@@ -91,6 +91,21 @@ struct FileBlock {
 // unset, which saves time: loading a model reads all its blocks.
 FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes);
 
+// Reads the scales of a block alone: u stays unset.
+FileBlock ReadFileScales(BlockFormat format, const std::byte* bytes);
+
+// Whether a block of a file is 32 elements of four bits each.
+constexpr bool HasNibbles(BlockFormat format) {
+  const BlockTraits& traits = TraitsOf(format);
+  return traits.bits == 4 && traits.file_elements == kBlockTerms;
+}
+
+// The elements of such a block, its last 16 bytes: byte i has element i in its low half and element
+// 16 + i in its high half.
+constexpr const std::byte* NibblesOf(BlockFormat format, const std::byte* bytes) {
+  return bytes + TraitsOf(format).file_bytes - kBlockTerms / 2;
+}
+
 // 32 elements of one row: element i is scales[i / 16] * values[i] + minimum.
 struct BlockTerms {
   int8_t values[kBlockTerms];

@@ -93,6 +93,21 @@ void PutElements(int32_t bits, const uint8_t* u, int32_t column, std::byte* unit
   }
 }
 
+// PutElements for the elements of a block of a file (NibblesOf).
+void PutNibbles(const std::byte* nibbles, int32_t column, std::byte* unit) {
+  constexpr uint32_t kLow = 0x0f0f0f0f;
+  std::byte* to = unit + kQuad * column;
+  for (int32_t i = 0; i < 2; ++i) {
+    uint32_t first, second;
+    std::memcpy(&first, nibbles + 8 * i, sizeof(first));
+    std::memcpy(&second, nibbles + 8 * i + 4, sizeof(second));
+    const uint32_t low = (first & kLow) | (second & kLow) << 4;
+    const uint32_t high = (first >> 4 & kLow) | (second & ~kLow);
+    std::memcpy(to + i * kQuadBytes, &low, sizeof(low));
+    std::memcpy(to + (2 + i) * kQuadBytes, &high, sizeof(high));
+  }
+}
+
 int32_t GetElement(int32_t bits, const std::byte* unit, int32_t column, int32_t i) {
   const ElementPlace place = PlaceOf(bits, column, i);
   if (bits == 8) return GetBits(unit + place.low_byte, 0, 8);
@@ -176,9 +191,16 @@ void PackBlockRows(BlockFormat format, const std::byte* file_rows, int32_t num_r
   const BlockTraits& traits = TraitsOf(format);
   const size_t row_bytes = size_t(k / traits.file_elements) * traits.file_bytes;
   const int32_t value_bytes = ValueUnitBytes(traits.bits);
+  const bool has_nibbles = HasNibbles(format);
   for (int32_t i = 0; i < k; i += traits.file_elements, file_rows += traits.file_bytes) {
     for (int32_t r = 0; r < num_rows; ++r) {
-      const FileBlock block = ReadFileBlock(format, file_rows + r * row_bytes);
+      const std::byte* file_block = file_rows + r * row_bytes;
+      if (has_nibbles) {
+        PutNibbles(NibblesOf(format, file_block), column + r, values);
+        PutScales(traits.scales, ReadFileScales(format, file_block), scales, column + r);
+        continue;
+      }
+      const FileBlock block = ReadFileBlock(format, file_block);
       for (int32_t part = 0; part < traits.file_elements / kBlockTerms; ++part) {
         PutElements(traits.bits, block.u + part * kBlockTerms, column + r,
                     values + part * value_bytes);
