@@ -84,7 +84,7 @@ TEST_P(QuantizeBlocksTest, ABlockWithANanIsNanAndNoOther) {
 INSTANTIATE_TEST_SUITE_P(Formats, QuantizeBlocksTest,
                          ::testing::Values(BlockFormat::kQ8_0, BlockFormat::kQ4_0,
                                            BlockFormat::kQ4K),
-                         [](const auto& info) { return std::string(TraitsOf(info.param).name); });
+                         [](const auto& param) { return std::string(TraitsOf(param.param).name); });
 
 TEST(QuantizeQ4KTest, MinimumsFitNumbersOfOneSign) {
   // Q4_0 spends half its values on the sign that no element has.

@@ -356,8 +356,8 @@ int32_t ModelConfig::intermediate_padded() const {
 }
 
 int32_t ModelConfig::widest_intermediate_padded() const {
-  const int32_t head = (decision.intermediate_size + kPanelCols - 1) / kPanelCols * kPanelCols;
-  return std::max(intermediate_padded(), head);
+  const int32_t of_head = (decision.intermediate_size + kPanelCols - 1) / kPanelCols * kPanelCols;
+  return std::max(intermediate_padded(), of_head);
 }
 
 int32_t ModelConfig::expert_padded() const {
