@@ -93,7 +93,7 @@ void AddFifthBitsOfSuper(const std::byte* bytes, uint8_t* u) {
 // A half of 128 elements has four parts of 32. Parts 0 and 1 are the low halves of 64 bytes, parts
 // 2 and 3 the high halves of the same bytes. 32 other bytes have the upper two bits of all four
 // parts.
-void ReadQ6K(const std::byte* bytes, FileBlock* out) {
+void ReadQ6KElements(const std::byte* bytes, FileBlock* out) {
   const std::byte *low = bytes, *high = bytes + 128;
   for (uint8_t* u = out->u; u < out->u + kSuperElements; u += 128, low += 64, high += 32) {
     ReadHalves(low, 64, u);
@@ -179,7 +179,7 @@ FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes) {
       AddFifthBitsOfSuper(bytes + 16, block.u);
       break;
     case BlockFormat::kQ6K:
-      ReadQ6K(bytes, &block);
+      ReadQ6KElements(bytes, &block);
       break;
     case BlockFormat::kIq4Xs:
       for (int32_t i = 0; i < kPartsOfSuper; ++i) {

@@ -158,14 +158,24 @@ TEST_P(GemmBlocksTest, PanelsOfOneMatrixMayDiffer) {
   for (int32_t m : {1, 6, 12}) EXPECT_TRUE(Check(Packed(formats, n, 512), m, Range::kPlain, true));
 }
 
-// AVX2 has kernels of their own for panels with values of 8 bits.
-TEST_P(GemmBlocksTest, PanelsOfEightBitsMayDiffer) {
+// AVX2 has special kernels for panels with signed values, and for a single row of Q8_0.
+TEST_P(GemmBlocksTest, PanelsOfSignedValuesMayDiffer) {
   using enum BlockFormat;
-  const std::vector<BlockFormat> formats = {kQ8_0, kQ8_0, kQ8_0,  kQ8_0, kIq4Nl, kIq4Nl,
-                                            kQ8_0, kQ8_0, kIq4Xs, kQ8_0, kQ8_0};
+  const std::vector<BlockFormat> formats = {kQ8_0,  kQ8_0, kQ8_0, kQ8_0,  kQ8_0, kQ8_0, kIq4Nl,
+                                            kIq4Nl, kQ8_0, kQ8_0, kIq4Xs, kQ8_0, kQ8_0};
   const int32_t n = static_cast<int32_t>(formats.size()) * kPanelCols - 3;
   for (int32_t m : {1, 8, 11, 99}) {
-    EXPECT_TRUE(Check(Packed(formats, n, 768), m, Range::kPlain, true, false, 2 * kPanelCols));
+    EXPECT_TRUE(Check(Packed(formats, n, 768), m, Range::kPlain, true, true, 2 * kPanelCols));
+  }
+  EXPECT_TRUE(Check(Packed(kQ8_0, 61, 256), 1, Range::kExtreme, true));
+}
+
+// The blocks of k are whole chunks of the kernels and a part of one.
+TEST_P(GemmBlocksTest, AnyNumberOfBlocks) {
+  for (const BlockFormat format : kFormats) {
+    if (TraitsOf(format).file_elements != kBlockTerms) continue;
+    SCOPED_TRACE(TraitsOf(format).name);
+    for (int32_t m : {1, 3, 13, 97}) EXPECT_TRUE(Check(Packed(format, 70, 11 * kBlockTerms), m));
   }
 }
 
@@ -181,17 +191,20 @@ TEST_P(GemmBlocksTest, NoSumOverflows) {
   for (const BlockFormat format : kFormats) {
     SCOPED_TRACE(TraitsOf(format).name);
     for (const int fill : {0x00, 0x7f, 0x80, 0xff}) {
-      std::vector<std::byte> rows = FileRows(format, kPanelCols, 256, Range::kPlain);
+      const int32_t n = 4 * kPanelCols;
+      std::vector<std::byte> rows = FileRows(format, n, 256, Range::kPlain);
       const BlockTraits& traits = TraitsOf(format);
       for (size_t at = 0; at < rows.size(); ++at) {
         const auto in_block = static_cast<int32_t>(at % traits.file_bytes);
         const bool is_half = format == BlockFormat::kQ6K ? in_block >= 208 : in_block < 4;
         if (!is_half) rows[at] = static_cast<std::byte>(fill);
       }
-      PackedWeight w(kPanelCols, 256, {format});
-      w.PackBlocks(0, kPanelCols, rows.data(), format);
+      PackedWeight w(n, 256, std::vector<BlockFormat>(4, format));
+      w.PackBlocks(0, n, rows.data(), format);
       for (const float sign : {1.0f, -1.0f}) {
-        EXPECT_TRUE(CheckRows(w, 9, std::vector<float>(size_t{9} * 256, sign)));
+        for (const int32_t m : {1, 5, 9}) {
+          EXPECT_TRUE(CheckRows(w, m, std::vector<float>(size_t(m) * 256, sign)));
+        }
       }
     }
   }
@@ -199,13 +212,15 @@ TEST_P(GemmBlocksTest, NoSumOverflows) {
 
 // A NaN or an infinity in a row reaches all results of that row, and no others.
 TEST_P(GemmBlocksTest, RowsThatAreNoNumbersStaySo) {
-  const int32_t m = 9, k = 256;
-  std::vector<float> a = random_.Floats(size_t(m) * k, DType::kF32, Range::kPlain);
-  a[1 * k + 3] = std::numeric_limits<float>::quiet_NaN();
-  a[3 * k + 255] = -std::numeric_limits<float>::infinity();
-  std::fill_n(&a[4 * k], k, 1e-38f);  // tiny values become zeros
-  for (const BlockFormat format : kFormats) {
-    EXPECT_TRUE(CheckRows(Packed(format, 20, k), m, a, true));
+  const int32_t k = 256;
+  for (const int32_t m : {5, 9}) {
+    std::vector<float> a = random_.Floats(size_t(m) * k, DType::kF32, Range::kPlain);
+    a[1 * k + 3] = std::numeric_limits<float>::quiet_NaN();
+    a[3 * k + 255] = -std::numeric_limits<float>::infinity();
+    std::fill_n(&a[4 * k], k, 1e-38f);  // tiny values become zeros
+    for (const BlockFormat format : kFormats) {
+      EXPECT_TRUE(CheckRows(Packed(format, 20, k), m, a, true));
+    }
   }
 }
 

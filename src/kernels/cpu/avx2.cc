@@ -18,16 +18,18 @@ namespace skein {
 namespace {
 
 // With fewer rows, widening a panel costs more than Winograd's inner product saves.
-constexpr int32_t kFewestInt8Rows = 11;
-constexpr int32_t kFewestBlockRows = 8;
+constexpr int32_t kFewestWinogradInt8Rows = 11;
+constexpr int32_t kFewestWinogradBlockRows = 8;
 
 void GemmInt8OfRows(const GemmCall& call) {
-  call.m < kFewestInt8Rows ? GemmInt8<avx2::Vec, avx2::Sums>(call) : avx2::GemmInt8Winograd(call);
+  call.m < kFewestWinogradInt8Rows ? GemmInt8<avx2::Vec, avx2::Sums>(call)
+                                   : avx2::GemmInt8Winograd(call);
 }
 
 void GemmBlocksOfRows(const GemmCall& call) {
-  call.m < kFewestBlockRows || !avx2::HasEightBits(call) ? GemmBlocks<avx2::Vec, avx2::Blocks>(call)
-                                                         : avx2::GemmBlocksWinograd(call);
+  call.m < kFewestWinogradBlockRows || !avx2::HasSignedValues(call)
+      ? GemmBlocks<avx2::Vec, avx2::Blocks>(call)
+      : avx2::GemmBlocksWinograd(call);
 }
 
 }  // namespace

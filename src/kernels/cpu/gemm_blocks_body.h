@@ -96,8 +96,8 @@ struct Unpacked {
   }
 };
 
-// The facts of a format that a kernel is compiled for: one of the structs above; whether each
-// 16 elements have a scale of their own; whether blocks have minimums.
+// The facts of a format that a kernel is compiled for. S is one of the structs above. Halves: each
+// 16 elements have a scale of their own.
 template <class S, bool kHasHalves, bool kHasMinimum>
 struct BlockKind {
   using Source = S;
@@ -106,8 +106,8 @@ struct BlockKind {
   static constexpr int kQuads = kQuadsOfBlock / kParts;
 };
 
-// The number that the products subtract from each u: that of the format, which is half of the range
-// of u in formats without minimums and zero in others, or that of the instruction set.
+// The number that the products subtract from each u. Signed values have that of the instruction
+// set, formats with minimums have none. In the others it is the middle of u's range.
 template <class B, class Kind>
 inline constexpr int32_t kZeroPoint = Kind::Source::kBits == 8 ? B::kSignedZero
                                       : Kind::kMinimum         ? 0
@@ -380,9 +380,9 @@ inline void BlockPanelSums(const GemmCall& call, int32_t index, int32_t row_begi
 // The distance in bytes at which a single row prefetches each of the panels that it reads.
 inline constexpr int64_t kStreamAhead = 1024;
 
-// Computes the sums of a single row over P panels of Q8_0 from `index` on, to c [P, 16]. All panels
-// are read at the same time: memory gives more to several streams than to one. (With fewer bits a
-// processor computes longer on each byte, and several streams gain nothing.)
+// Computes the sums of a single row over P panels of Q8_0 from `index` on, to c [P, 16]. The panels
+// are read at the same time, since several streams get more of the bandwidth than one. Formats of
+// fewer bits gain nothing: a processor computes longer on each of their bytes.
 template <class V, class B, int P>
 inline void BlockStreamSums(const GemmCall& call, int32_t index, float* c) {
   using Kind = BlockKind<EightBits<B>, false, false>;
@@ -430,8 +430,8 @@ inline void BlockRowSums(const GemmCall& call, int32_t index, float* c) {
 
 template <class V, class B>
 void GemmBlocks(const GemmCall& call) {
-  // Rows whose sums are kept on the stack: whole tiles.
-  constexpr int32_t kMaxRows = 160 / V::kBlockRows * V::kBlockRows;
+  // Rows whose sums are kept on the stack. All of them share an unpacked panel.
+  constexpr int32_t kMaxRows = 160;
   alignas(64) float c[kMaxRows * 16];
   alignas(64) float up[kMaxRows * 16];
   const bool swiglu = call.up_begin > 0;

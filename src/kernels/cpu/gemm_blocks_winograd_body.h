@@ -1,9 +1,9 @@
 #pragma once
 
-// Products of blocks with values of 8 bits for many rows, by Winograd's inner product
-// (gemm_int8_winograd_body.h). The integer sum of a block is exact, and the f32 sums add the blocks
-// in order, as those of gemm_blocks_body.h do. math_body.h says how this file is used; it is for
-// avx2::Vec.
+// Products of blocks with signed values (Q8_0, IQ4_NL, IQ4_XS) for many rows, by Winograd's inner
+// product (gemm_int8_winograd_body.h). The integer sum of a block is exact, and the f32 sums add
+// the blocks in order, as those of gemm_blocks_body.h do. math_body.h says how this file is used;
+// it is for avx2::Vec.
 
 #include "kernels/cpu/gemm_blocks_body.h"
 #include "kernels/cpu/gemm_int8_winograd_body.h"
@@ -95,28 +95,25 @@ inline void WinogradBlockTile(const WideRowBlocks& rows, int32_t r, const WidePa
   }
 }
 
-inline bool HasEightBits(BlockFormat format) {
-  return format == BlockFormat::kQ8_0 || format == BlockFormat::kIq4Nl ||
-         format == BlockFormat::kIq4Xs;
+// Whether the kernels have the values of the format as signed bytes.
+inline bool HasSignedValues(BlockFormat format) {
+  bool is_signed = false;
+  ForKind<Blocks>(format, [&](auto kind) { is_signed = decltype(kind)::Source::kBits == 8; });
+  return is_signed;
 }
 
-// The values of a panel that is read next.
-struct ValuesAhead {
-  const std::byte* p;
-  int64_t bytes;
-};
-
-// The values of `count` blocks from `first` on of the panel; none behind the last panel.
-inline ValuesAhead BlockValues(const PackedWeight& w, int32_t index, int32_t first, int32_t count) {
-  if (index * kPanelCols >= w.n()) return {nullptr, 0};
-  const PackedWeight::BlockPanel panel = w.block_panel(index);
-  const int64_t bytes =
-      panel.format == BlockFormat::kQ8_0 ? EightBits<Blocks>::kBytes : Codebook<Blocks>::kBytes;
-  return {panel.values + first * bytes, count * bytes};
+// The values of a part of a panel; none behind the last panel.
+inline MemoryAhead ValuesOf(const PackedWeight& w, const PanelPart& part) {
+  if (part.panel * kPanelCols >= w.n()) return {nullptr, 0};
+  const PackedWeight::BlockPanel panel = w.block_panel(part.panel);
+  int64_t block_bytes = 0;
+  ForKind<Blocks>(panel.format, [&](auto kind) { block_bytes = decltype(kind)::Source::kBytes; });
+  return {panel.values + part.begin / kBlockTerms * block_bytes,
+          part.terms / kBlockTerms * block_bytes};
 }
 
-// Computes the sums of rows [row, row + rows) over the panels, whose formats have values of 8 bits,
-// to c [kWinogradRows, 16 panels.count].
+// Computes the sums of rows [row, row + rows) over the panels, whose formats have signed values, to
+// c [rows, 16 panels.count].
 inline void WinogradBlockSums(const GemmCall& call, const PanelGroup& panels, int32_t row,
                               int32_t rows, float* c) {
   WideRowBlocks wide_rows;
@@ -130,21 +127,14 @@ inline void WinogradBlockSums(const GemmCall& call, const PanelGroup& panels, in
     WidenRowBlocks(call, row, rows, first, count, &wide_rows);
     for (int32_t p = 0; p < panels.count; ++p) {
       const PackedWeight::BlockPanel panel = call.w->block_panel(panels.index[p]);
-      if (panel.format == BlockFormat::kQ8_0) {
-        WidenPanelBlocks<EightBits<Blocks>>(panel, first, count, &wide_panel);
-      } else {
-        WidenPanelBlocks<Codebook<Blocks>>(panel, first, count, &wide_panel);
-      }
-      // Each tile prefetches an equal share of the values that come next.
-      ValuesAhead ahead =
-          p + 1 < panels.count ? BlockValues(*call.w, panels.index[p + 1], first, count)
-          : left > count       ? BlockValues(*call.w, panels.index[0], first + count, count)
-                               : BlockValues(*call.w, panels.next, 0, count);
-      const int64_t share = ahead.bytes * kWinogradTileRows / rows;
-      ForWinogradTiles(rows, [&](auto tile_rows, int32_t r) {
-        for (const std::byte* const stop = ahead.p + share; ahead.p < stop; ahead.p += 64) {
-          __builtin_prefetch(ahead.p);
+      ForKind<Blocks>(panel.format, [&](auto kind) {
+        using Source = typename decltype(kind)::Source;
+        if constexpr (Source::kBits == 8) {
+          WidenPanelBlocks<Source>(panel, first, count, &wide_panel);
         }
+      });
+      const PanelPart next = NextPart(panels, p, first * kBlockTerms, call.w->k());
+      ForWinogradTiles(rows, ValuesOf(*call.w, next), [&](auto tile_rows, int32_t r) {
         WinogradBlockTile<tile_rows>(wide_rows, r, wide_panel, count, c + r * ldc + kPanelCols * p,
                                      ldc);
       });
@@ -152,12 +142,12 @@ inline void WinogradBlockSums(const GemmCall& call, const PanelGroup& panels, in
   }
 }
 
-// Whether all panels of the call have values of 8 bits.
-inline bool HasEightBits(const GemmCall& call) {
+// Whether all panels of the call have signed values.
+inline bool HasSignedValues(const GemmCall& call) {
   for (int32_t column = call.n_begin; column < call.n_end; column += kPanelCols) {
-    const int32_t panel = column / kPanelCols, up = panel + call.up_begin / kPanelCols;
-    if (!HasEightBits(call.w->block_panel(panel).format)) return false;
-    if (!HasEightBits(call.w->block_panel(up).format)) return false;
+    const int32_t panel = column / kPanelCols, up = call.up_begin / kPanelCols;
+    if (!HasSignedValues(call.w->block_panel(panel).format)) return false;
+    if (up > 0 && !HasSignedValues(call.w->block_panel(panel + up).format)) return false;
   }
   return true;
 }

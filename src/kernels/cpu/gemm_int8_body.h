@@ -67,8 +67,10 @@ inline void Int8TileOfRows(int rows, const int8_t* a, int64_t lda, const std::by
 template <class V, class S, int kMaxRows, int P>
 inline void Int8PanelSums(const GemmCall& call, int32_t first, int32_t row_begin, int32_t rows,
                           float* c) {
-  constexpr int32_t kBlock = 512;   // elements of k
-  constexpr int64_t kAhead = 4096;  // bytes; the first tile of a block reads memory, others a cache
+  constexpr int32_t kBlock = 512;  // elements of k
+  // In bytes. Only the first tile of a block reads the panels from memory. The others prefetch what
+  // they load at once.
+  constexpr int64_t kAhead = 4096;
   alignas(64) int32_t sums[kRowsPerChunk * 16 * P];
   const int32_t k = call.w->k(), most = RowsPerTile(rows, kMaxRows);
   for (int32_t i = 0; i < rows * 16 * P; ++i) sums[i] = 0;

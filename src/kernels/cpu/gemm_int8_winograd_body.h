@@ -156,13 +156,50 @@ inline void WinogradTile(const std::byte* rows, const std::byte* panel, int32_t 
   }
 }
 
+// Terms [begin, begin + terms) of a panel.
+struct PanelPart {
+  int32_t panel, begin, terms;
+};
+
+// The part that is read behind the part of panel panels.index[p] that begins at `begin`. Its panel
+// may be behind the last.
+inline PanelPart NextPart(const PanelGroup& panels, int32_t p, int32_t begin, int32_t k) {
+  PanelPart part = {panels.next, 0, kWinogradTerms};
+  if (p + 1 < panels.count) {
+    part = {panels.index[p + 1], begin, kWinogradTerms};
+  } else if (begin + kWinogradTerms < k) {
+    part = {panels.index[0], begin + kWinogradTerms, kWinogradTerms};
+  }
+  if (k - part.begin < part.terms) part.terms = k - part.begin;
+  return part;
+}
+
+// Memory that is read next.
+struct MemoryAhead {
+  const std::byte* p;
+  int64_t bytes;
+};
+
 // Calls tile(std::integral_constant<int, R>(), r) for tiles of rows [r, r + R), of
-// kWinogradTileRows rows each and fewer at the end.
+// kWinogradTileRows rows each and fewer at the end. Before each tile an equal share of `ahead` is
+// prefetched.
 template <class Tile>
-inline void ForWinogradTiles(int32_t rows, const Tile& tile) {
+inline void ForWinogradTiles(int32_t rows, MemoryAhead ahead, const Tile& tile) {
   static_assert(kWinogradTileRows == 4);
+  const int32_t num_tiles = (rows + 3) / 4;
+  const int64_t share = (ahead.bytes + num_tiles - 1) / num_tiles;
+  const auto prefetch = [&] {
+    for (const std::byte* const stop = ahead.p + share; ahead.p < stop; ahead.p += 64) {
+      __builtin_prefetch(ahead.p);
+    }
+  };
   int32_t r = 0;
-  for (; r + 4 <= rows; r += 4) tile(std::integral_constant<int, 4>(), r);
+  for (; r + 4 <= rows; r += 4) {
+    prefetch();
+    tile(std::integral_constant<int, 4>(), r);
+  }
+  if (r == rows) return;
+  prefetch();
   switch (rows - r) {
     case 3:
       return tile(std::integral_constant<int, 3>(), r);
@@ -173,8 +210,7 @@ inline void ForWinogradTiles(int32_t rows, const Tile& tile) {
   }
 }
 
-// Computes the scaled sums of rows [row, row + rows) over the panels, to c [kWinogradRows, 16
-// panels.count].
+// Computes the scaled sums of rows [row, row + rows) over the panels, to c [rows, 16 panels.count].
 inline void WinogradSums(const GemmCall& call, const PanelGroup& panels, int32_t row, int32_t rows,
                          float* c) {
   alignas(64) std::byte block[kWinogradRows * kWideRowStride];
@@ -197,15 +233,9 @@ inline void WinogradSums(const GemmCall& call, const PanelGroup& panels, int32_t
     };
     for (int32_t p = 0; p < panels.count; ++p) {
       WidenPanel(part(panels.index[p], begin), num_quads, wide, products[p]);
-      // Each tile prefetches an equal share of the part that comes next.
-      const std::byte* ahead = p + 1 < panels.count ? part(panels.index[p + 1], begin)
-                               : begin + terms < k  ? part(panels.index[0], begin + terms)
-                                                    : part(panels.next, 0);
-      const int64_t share = int64_t{terms} * kPanelCols * kWinogradTileRows / rows;
-      ForWinogradTiles(rows, [&](auto tile_rows, int32_t r) {
-        for (const std::byte* const stop = ahead + share; ahead < stop; ahead += 64) {
-          __builtin_prefetch(ahead);
-        }
+      const PanelPart next = NextPart(panels, p, begin, k);
+      const MemoryAhead ahead = {part(next.panel, next.begin), int64_t{next.terms} * kPanelCols};
+      ForWinogradTiles(rows, ahead, [&](auto tile_rows, int32_t r) {
         WinogradTile<tile_rows>(block + r * kWideRowStride, wide, num_quads,
                                 c + r * ldc + kPanelCols * p, ldc);
       });

@@ -317,7 +317,8 @@ struct Blocks {
     return {_mm256_cvtepi32_ps(lo), _mm256_cvtepi32_ps(hi)};
   }
   // Dot of R rows, q[r] at q + r * stride, with the quads at `w`. Subtracts kZero times
-  // row_sums[r], which is the sum of the elements q[r].
+  // row_sums[r], which is the sum of the elements q[r]. Not inlined, it would keep its sums in
+  // memory.
   template <int kBits, int kZero, int kCount, int R>
   static inline __attribute__((always_inline)) void Dots(const std::byte* w, const int8_t* q,
                                                          int64_t stride,
