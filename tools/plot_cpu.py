@@ -73,15 +73,19 @@ def stream_lines(data):
             *table(["context", "one, tokens/s", "16, tokens/s", "weights MB", "a sequence MB", "16 over one", "bound", "of the bound"], rows)]
 
 
+def onednn_target(gemm):
+    peers = [(f"{row['model']} {row['name']}, {row['m']} rows", row["tflops"] / row["onednn_tflops"]) for row in gemm if row.get("onednn_tflops")]
+    return target_of_all("no product slower than oneDNN (1 time its speed)", peers, 1.0)
+
+
 def product_targets(gemm):
     def fractions(low, high):
         return [(f"{row['model']} {row['name']}, {row['m']} rows", row["fraction"]) for row in gemm if low <= row["m"] <= high]
 
-    peers = [(f"{row['model']} {row['name']}, {row['m']} rows", row["tflops"] / row["onednn_tflops"]) for row in gemm if row.get("onednn_tflops")]
     return [target_of_all("products of 512 rows and more: at least 0.65 of the peak", fractions(512, 1 << 30), 0.65),
             target_of_all("products of 128 rows: at least 0.75 of the roofline", fractions(128, 128), 0.75),
             target_of_all("products of 1 to 16 rows: at least 0.90 of the read bandwidth", fractions(1, 16), 0.90),
-            target_of_all("no product slower than oneDNN (1 time its speed)", peers, 1.0)]
+            onednn_target(gemm)]
 
 
 def lone_targets(reports):
@@ -107,9 +111,42 @@ def llama_targets(data, own):
     return rows
 
 
+def engine_ratios(data):
+    """[(cell, Skein's speed over the engine's, the same if Skein reached its limits)] of every cell that both have, at
+    equal precision."""
+    ratios = []
+    for name, report in data["peers"]["peers"].items():
+        for kind, key, words in (("prefill", "prompt_tokens", "prompt of {}"), ("decode", "batch", "batch of {}")):
+            theirs = {p[key]: p["tokens_per_s"] for p in report[kind]}
+            for p in rival_of(data, name)[1][kind]:
+                if p[key] in theirs:
+                    ratio = p["tokens_per_s"] / theirs[p[key]]
+                    ratios.append((f"{name}, {words.format(p[key])}", ratio, ratio / min(p["fraction"], 1)))
+    return ratios
+
+
+def vector_target_lines(data):
+    """The targets of processors without AMX."""
+    def fractions(kind, key, size):
+        return [(name, p["fraction"]) for name, report in of_skein(data).items() for p in report[kind] if p[key] == size]
+
+    products = [(f"{row['name']}, {row['m']} rows", row["fraction"]) for row in data["kernels"]["gemm"] if row["m"] >= 128]
+    cells = engine_ratios(data)
+    ratios = [cell[:2] for cell in cells]
+    short = [f"{name}: {ratio:.2f} ({most:.2f})" for name, ratio, most in cells if ratio < 1.5]
+    rows = [target_of_all("products in bf16 of 128 rows and more: at least 0.80 of the peak", products, 0.80),
+            onednn_target(data["kernels"]["gemm"]),
+            target_of_all("prompt of 512 tokens: at least 0.70 of the peak", fractions("prefill", "prompt_tokens", 512), 0.70),
+            target_of_all("decode of one sequence: at least 0.85 of the read bandwidth", fractions("decode", "batch", 1), 0.85),
+            target_of_all("no engine faster at equal precision (1 time its speed)", ratios, 1.0),
+            target_of_all("the same: at least 1.5 times", ratios, 1.5)]
+    bounds = [f"Cells below 1.5, and in brackets what they would be if Skein reached its limits: {'; '.join(short)}.", ""] if short else []
+    return ["## Targets", "", "The verdicts follow from the tables below, as they stand.", "", *targets_table(rows), *bounds]
+
+
 def target_lines(data):
     if data["kernels"]["isa"] != "amx":
-        return ["The targets are of processors with AMX" + (": [cpu.md](cpu.md)." if PAGE != "cpu" else "."), ""]
+        return vector_target_lines(data)
     prefill = next((p for p in data["forward"]["prefill"] if p["prompt_tokens"] == 2048), None)
     one = next((p for p in data["forward"]["decode"] if p["batch"] == 1), None)
     gain = stream_gain(data["forward"])
