@@ -152,7 +152,7 @@ TEST_P(Replay, NoChangedSeedEndsTheProcess) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fuzz, Replay, ::testing::ValuesIn(kHarnesses),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace
 }  // namespace skein::fuzz

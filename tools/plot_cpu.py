@@ -78,13 +78,14 @@ def onednn_target(gemm):
     return target_of_all("no product slower than oneDNN (1 time its speed)", peers, 1.0)
 
 
-def product_targets(gemm):
-    def fractions(low, high):
-        return [(f"{row['model']} {row['name']}, {row['m']} rows", row["fraction"]) for row in gemm if low <= row["m"] <= high]
+def product_fractions(gemm, low, high=1 << 30):
+    return [(f"{row['model']} {row['name']}, {row['m']} rows", row["fraction"]) for row in gemm if low <= row["m"] <= high]
 
-    return [target_of_all("products of 512 rows and more: at least 0.65 of the peak", fractions(512, 1 << 30), 0.65),
-            target_of_all("products of 128 rows: at least 0.75 of the roofline", fractions(128, 128), 0.75),
-            target_of_all("products of 1 to 16 rows: at least 0.90 of the read bandwidth", fractions(1, 16), 0.90),
+
+def product_targets(gemm):
+    return [target_of_all("products of 512 rows and more: at least 0.65 of the peak", product_fractions(gemm, 512), 0.65),
+            target_of_all("products of 128 rows: at least 0.75 of the roofline", product_fractions(gemm, 128, 128), 0.75),
+            target_of_all("products of 1 to 16 rows: at least 0.90 of the read bandwidth", product_fractions(gemm, 1, 16), 0.90),
             onednn_target(gemm)]
 
 
@@ -130,12 +131,12 @@ def vector_target_lines(data):
     def fractions(kind, key, size):
         return [(name, p["fraction"]) for name, report in of_skein(data).items() for p in report[kind] if p[key] == size]
 
-    products = [(f"{row['name']}, {row['m']} rows", row["fraction"]) for row in data["kernels"]["gemm"] if row["m"] >= 128]
+    gemm = data["kernels"]["gemm"]
     cells = engine_ratios(data)
     ratios = [cell[:2] for cell in cells]
     short = [f"{name}: {ratio:.2f} ({most:.2f})" for name, ratio, most in cells if ratio < 1.5]
-    rows = [target_of_all("products in bf16 of 128 rows and more: at least 0.80 of the peak", products, 0.80),
-            onednn_target(data["kernels"]["gemm"]),
+    rows = [target_of_all("products in bf16 of 128 rows and more: at least 0.80 of the peak", product_fractions(gemm, 128), 0.80),
+            onednn_target(gemm),
             target_of_all("prompt of 512 tokens: at least 0.70 of the peak", fractions("prefill", "prompt_tokens", 512), 0.70),
             target_of_all("decode of one sequence: at least 0.85 of the read bandwidth", fractions("decode", "batch", 1), 0.85),
             target_of_all("no engine faster at equal precision (1 time its speed)", ratios, 1.0),

@@ -200,33 +200,33 @@ TEST(AttentionKernel, DecodesHaveTheBitsOfTheFmaClass) {
   }
 }
 
-// Tiles of many rows, with more steps than a block has stages, that end within a word of keys, with
-// one, and with a block.
-TEST(AttentionKernel, PromptsHaveTheBitsOfTheFmaClass) {
+// Checks wide tiles: a prompt of 130 rows behind a number of cached keys in [least, most], and
+// `others`.
+void CheckPrompts(int32_t least, int32_t most, const std::vector<Sequence>& others,
+                  bool has_phases = false) {
   RandomValues random;
   for (const int32_t index : {3, 4, 8, 9}) {
     const Shape& shape = kShapes[index];
     const int32_t group = shape.num_heads / shape.num_kv_heads;
-    Attention attention(random, shape, kWide,
-                        {{random.Integer(130, 250), CeilDiv(130, group)}, {190, 3}, {192, 32}});
+    std::vector<Sequence> sequences = {{random.Integer(least, most), CeilDiv(130, group)}};
+    sequences.insert(sequences.end(), others.begin(), others.end());
+    Attention attention(random, shape, kWide, std::move(sequences), has_phases);
     EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()))
         << shape.num_heads << " " << shape.head_dim;
   }
+}
+
+// Tiles of many rows, with more steps than a block has stages, that end within a word of keys, with
+// one, and with a block.
+TEST(AttentionKernel, PromptsHaveTheBitsOfTheFmaClass) {
+  CheckPrompts(130, 250, {{190, 3}, {192, 32}});
 }
 
 // The same on GPUs whose barriers have phases: walks of one step, and of more steps than the ring
 // has stages. The tile of the second sequence leaves one consumer without rows, that of the third
 // leaves warps of both without.
 TEST(AttentionKernel, SpecializedWarpsHaveTheBitsOfTheFmaClass) {
-  RandomValues random;
-  for (const int32_t index : {3, 4, 8, 9}) {
-    const Shape& shape = kShapes[index];
-    const int32_t group = shape.num_heads / shape.num_kv_heads;
-    Attention attention(random, shape, kWide,
-                        {{random.Integer(330, 450), CeilDiv(130, group)}, {190, 3}, {0, 5}}, true);
-    EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()))
-        << shape.num_heads << " " << shape.head_dim;
-  }
+  CheckPrompts(330, 450, {{190, 3}, {0, 5}}, true);
 }
 
 // In the last tiles one consumer has no rows, and the rows of the other one see few of the steps.
