@@ -90,7 +90,8 @@ def test_the_script_for_a_gpu_runs_on_the_emulated_device(tmp_path):
     assert parts["identity"]["models"]["qwen3-bf16, f32"][-1]["case"] == "alone, beside the emulator"
     assert [(one["answers"], one["alone_and_together"], one["equal_to_first"]) for one in parts["schedules"]["schedules"]] == [(8, True, True)] * 2
     passes = parts["passes"]["models"]["tiny"]
-    assert passes["prefill"][0]["ttft_ms"] > 0 and len(passes["decode"]) == 2
+    assert [one["prompts"] for one in passes["prefill"]] == [1, 2] and len(passes["decode"]) == 2
+    assert all(one["ttft_ms"] > 0 for one in passes["prefill"])
     prompt, decode = parts["profile"]["models"]["tiny"]
     assert prompt["pass"] == "prompt of 20 tokens" and decode["pass"] == "decode of 1"
     for one in (prompt, decode):

@@ -159,7 +159,8 @@ def pass_lines(data):
             rows.append([shape, work, f"{measured_ms:.2f}", f"{expected:.2f}" if model else "-", f"{measured_ms / expected:.1f}" if model else "-"])
 
         for one in passes["prefill"]:
-            row(f"TTFT, {one['prompt_tokens']} tokens", one["ttft_ms"], 1, one["prompt_tokens"], 0)
+            prompts, tokens = one.get("prompts", 1), one["prompt_tokens"]
+            row(f"TTFT, {tokens} tokens" if prompts == 1 else f"TTFT, {prompts} prompts of {tokens} tokens", one["ttft_ms"], prompts, tokens, 0)
         for one in passes["decode"]:
             row(f"TPOT, {one['batch']} behind {one['context']} tokens", one["tpot_ms"], one["batch"], 1, one["context"])
     if not rows:

@@ -36,6 +36,7 @@ struct GpuBenchOptions {
   bool emulated = false;
   std::string json;
   std::vector<int32_t> prompt_tokens = {128, 512, 2048};
+  int32_t prompts = 1;  // that a pass computes together
   std::vector<int32_t> batches = {1, 4, 16, 64};
   IdentityOptions identity;
   int32_t repetitions = 20;
@@ -155,9 +156,10 @@ Result<std::unique_ptr<Runtime>> LoadForPasses(std::unique_ptr<cuda::Device> dev
   const int32_t longest = std::max(std::ranges::max(options.prompt_tokens), decoded);
   return LoadOn(std::move(device), options,
                 {.max_model_len = longest,
-                 .max_num_batched_tokens = std::max(longest, batch),
-                 .max_num_seqs = batch,
-                 .num_kv_blocks = std::max(BlocksFor(longest), batch * BlocksFor(decoded))});
+                 .max_num_batched_tokens = std::max(options.prompts * longest, batch),
+                 .max_num_seqs = std::max(options.prompts, batch),
+                 .num_kv_blocks =
+                     std::max(options.prompts * BlocksFor(longest), batch * BlocksFor(decoded))});
 }
 
 // Times passes of a whole model: the time to the first token, and the time of a decode step.
@@ -167,16 +169,16 @@ Result<Json> TimePasses(std::unique_ptr<cuda::Device> device, const GpuBenchOpti
                          LoadForPasses(std::move(device), options, kSteps));
   ForwardBench bench(runtime.get(), /*seed=*/1);
   Json prefill = Json::array(), decode = Json::array();
-  fmt::print("{:>14}{:>12}\n", "prompt tokens", "TTFT ms");
+  fmt::print("{:>8}{:>14}{:>12}\n", "prompts", "prompt tokens", "TTFT ms");
   for (const int32_t n : options.prompt_tokens) {
-    bench.Prefill(n);  // warm-up
+    bench.Prefill(n, options.prompts);  // warm-up
     std::vector<double> seconds;
     for (int32_t i = 0; i < std::min(options.repetitions, kPrefillsMax); ++i) {
-      seconds.push_back(bench.Prefill(n));
+      seconds.push_back(bench.Prefill(n, options.prompts));
     }
     const double ttft_ms = Median(std::move(seconds)) * 1e3;
-    fmt::print("{:>14}{:>12.2f}\n", n, ttft_ms);
-    prefill.push_back({{"prompt_tokens", n}, {"ttft_ms", ttft_ms}});
+    fmt::print("{:>8}{:>14}{:>12.2f}\n", options.prompts, n, ttft_ms);
+    prefill.push_back({{"prompts", options.prompts}, {"prompt_tokens", n}, {"ttft_ms", ttft_ms}});
   }
   fmt::print("{:>14}{:>12}\n", "batch", "TPOT ms");
   for (const int32_t b : options.batches) {
@@ -218,13 +220,15 @@ Result<Json> ProfilePasses(std::unique_ptr<cuda::Device> device, const GpuBenchO
   ForwardBench bench(runtime.get(), /*seed=*/1);
   Json passes = Json::array();
   for (const int32_t n : options.prompt_tokens) {
-    bench.Prefill(n);  // warm-up
+    bench.Prefill(n, options.prompts);  // warm-up
     std::vector<cuda::Launch> launches;
     recording = &launches;
-    const double seconds = bench.Prefill(n);
+    const double seconds = bench.Prefill(n, options.prompts);
     recording = nullptr;
-    SKEIN_RETURN_IF_ERROR(
-        Profile(*kernels, fmt::format("prompt of {} tokens", n), seconds, launches, &passes));
+    const std::string name = options.prompts == 1
+                                 ? fmt::format("prompt of {} tokens", n)
+                                 : fmt::format("{} prompts of {} tokens", options.prompts, n);
+    SKEIN_RETURN_IF_ERROR(Profile(*kernels, name, seconds, launches, &passes));
   }
   for (const int32_t b : options.batches) {
     std::vector<cuda::Launch> launches;
@@ -350,6 +354,9 @@ void AddBenchGpuCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--prompt-tokens", options->prompt_tokens, "Lengths of whole prompts")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app->add_option("--prompts", options->prompts, "Prompts of a length that are computed together")
+      ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   app->add_option("--batch", options->batches, "Sequences that decode together")
       ->delimiter(',')

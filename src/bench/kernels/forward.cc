@@ -107,15 +107,23 @@ double ForwardBench::TimeStep(const StepPlan& plan) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-double ForwardBench::Prefill(int32_t prompt_tokens) {
-  const Sequence sequence = MakeSequence(0, prompt_tokens, prompt_tokens);
+double ForwardBench::Prefill(int32_t prompt_tokens, int32_t prompts) {
   GenerateSpec greedy;
   greedy.sampling.temperature = 0;
-  const DrawSpec draw = {
-      .generate = &greedy, .history = sequence.tokens, .prompt_len = prompt_tokens};
+  std::vector<Sequence> sequences;
+  for (int32_t i = 0; i < prompts; ++i) {
+    sequences.push_back(MakeSequence(i, prompt_tokens, prompt_tokens));
+  }
+  std::vector<DrawSpec> draws;
+  for (const Sequence& sequence : sequences) {
+    draws.push_back({.generate = &greedy, .history = sequence.tokens, .prompt_len = prompt_tokens});
+  }
   OneShotPlan plan;
-  plan.rows.push_back(
-      {.tokens = sequence.tokens, .block_table = sequence.blocks, .draws = {&draw, 1}});
+  for (int32_t i = 0; i < prompts; ++i) {
+    plan.rows.push_back({.tokens = sequences[i].tokens,
+                         .block_table = sequences[i].blocks,
+                         .draws = {&draws[i], 1}});
+  }
   return TimeStep(plan);
 }
 

@@ -47,9 +47,9 @@ class ForwardBench {
   // `runtime` outlives this object.
   ForwardBench(Runtime* runtime, uint64_t seed);
 
-  // The seconds that one pass over a whole prompt takes, up to its first (greedy) token. REQUIRES:
-  // the prompt fits a step and the KV memory.
-  double Prefill(int32_t prompt_tokens);
+  // The seconds that one pass over whole prompts of a length takes, up to the first (greedy) token
+  // of each. REQUIRES: they fit a step and the KV memory.
+  double Prefill(int32_t prompt_tokens, int32_t prompts = 1);
 
   // Computes `context` tokens for each of `batch` sequences, then decodes `steps` tokens of each.
   // Calls `on_step`, if it is set, after each step; step 0 is not counted. REQUIRES: batch *

@@ -102,7 +102,10 @@ void GiveRegisters() {}
 template <int kRegisters>
 void TakeRegisters() {}
 
-inline void FetchToCache(const void*) {}
+inline void AddToMemory(float* global, const float (&values)[4]) {
+  SKEIN_CHECK(reinterpret_cast<uintptr_t>(global) % 16 == 0);
+  for (int i = 0; i < 4; ++i) global[i] += values[i];
+}
 
 // cp.async.cg.shared.global of 16 bytes, or of zeros if `exists` is false, kOffset and kFromOffset
 // bytes behind the addresses, which are multiples of 16.
@@ -110,6 +113,13 @@ template <int kOffset = 0, int kFromOffset = kOffset>
 void CopyAsync16(void* shared, const void* global, bool exists) {
   const void* from = static_cast<const std::byte*>(global) + kFromOffset;
   Emulator::Current().Copy16(static_cast<std::byte*>(shared) + kOffset, exists ? from : nullptr);
+}
+struct SharedPlace {
+  explicit SharedPlace(void* shared) : address(static_cast<std::byte*>(shared)) {}
+  std::byte* address;
+};
+inline void CopyAsync16(const SharedPlace& to, int offset, const void* global) {
+  Emulator::Current().Copy16(to.address + offset, global);
 }
 inline void CommitCopies() { Emulator::Current().CommitCopies(); }
 // Waits until at most kPending committed groups of this thread are still being copied.

@@ -32,8 +32,9 @@ CudaPass::CudaPass(const CudaContext& context, const ForwardLimits& limits)
                 GroupSize(context.model.weights->config),
                 WideRows(context.model.weights->dtype, context.model.kv_layout.head_dim_padded())),
       graphs_(context.device),
-      slices_(config(), dtype_, context.model.weights->matrix_dtype),
-      gathered_slices_(config(), dtype_, context.model.weights->matrix_dtype),
+      slices_(config(), dtype_, context.model.weights->matrix_dtype,
+              context.device->persistent_blocks() > 0),
+      gathered_slices_(slices_),
       wide_(context.model.weights->config.vocab_size) {}
 
 Result<std::unique_ptr<CudaPass>> CudaPass::Make(const CudaContext& context,

@@ -11,12 +11,15 @@ namespace {
 // Assumed of a launch, however short.
 constexpr double kLaunchUs = 4.0;
 constexpr double kBytesPerUs = 3e6;
-// A device runs kProcessors blocks at the same time, of kSliceRows rows and so many outputs each.
-constexpr int64_t kBlockOutputs = 128;
+// A device runs kProcessors blocks at the same time, of the rows of a tile and so many columns of
+// weights each.
+constexpr int64_t kBlockColumns = 128;
 
-// Multiplications with an addition in a microsecond. bf16: two thirds of what an H200 has shown of
-// products, and what it has shown of attention. The others are assumed.
-double RateOf(DType matrices) {
+// Multiplications with an addition in a microsecond. bf16: what an H200 has shown of products with
+// persistent blocks, two thirds of what it has shown without, and what it has shown of attention.
+// The others are assumed.
+double RateOf(DType matrices, bool persistent) {
+  if (persistent) return 3e8;
   return matrices == DType::kF32 ? 2e7 : matrices == DType::kBlocks ? 1e8 : 2e8;
 }
 double AttentionRateOf(DType dtype) { return dtype == DType::kF32 ? 2e7 : 9e7; }
@@ -25,15 +28,16 @@ double BytesOf(DType matrices) {
   return matrices == DType::kBlocks ? 0.625 : static_cast<double>(SizeOf(matrices));
 }
 
-// The rows of a slice, where a row takes `row_us`: a multiple of kSliceRows. Slices of at least
+// The rows of a slice, where a row takes `row_us`: a multiple of `tile_rows`. Slices of at least
 // half the time that they may take are tried. The best leave the fewest multiprocessors idle at
 // the slices' ends; of these, the longest are taken. Wide matrices have few rows in a slice. If
 // these waste more than a twentieth, slices of up to twice the time are tried, too.
-int32_t RowsOfSlice(int32_t num_rows, double row_us, int64_t columns, double slice_us) {
+int32_t RowsOfSlice(int32_t num_rows, int32_t tile_rows, double row_us, int64_t columns,
+                    double slice_us) {
   if (row_us <= 0 || kLaunchUs + num_rows * row_us <= slice_us) return num_rows;
-  const int64_t tiles = CeilDiv(int64_t{num_rows}, kSliceRows);
-  const int64_t blocks = CeilDiv(columns, kBlockOutputs);
-  const double fit = (slice_us - kLaunchUs) / (row_us * kSliceRows);
+  const int64_t tiles = CeilDiv(num_rows, tile_rows);
+  const int64_t blocks = CeilDiv(columns, kBlockColumns);
+  const double fit = (slice_us - kLaunchUs) / (row_us * tile_rows);
   const auto most = static_cast<int64_t>(std::clamp<double>(fit, 1, static_cast<double>(tiles)));
   const auto turns = [&](int64_t rows) { return CeilDiv(rows * blocks, kProcessors); };
   int64_t best = most, least = 0;
@@ -46,7 +50,7 @@ int32_t RowsOfSlice(int32_t num_rows, double row_us, int64_t columns, double sli
   for (int64_t rows = most; rows > most / 2; --rows) attempt(rows);
   const int64_t enough = turns(tiles) * 21 / 20 + 1;
   for (int64_t rows = most + 1; rows <= 2 * most && least > enough; ++rows) attempt(rows);
-  return static_cast<int32_t>(best) * kSliceRows;
+  return static_cast<int32_t>(best) * tile_rows;
 }
 
 // Slices of `step` units each.
@@ -60,12 +64,16 @@ void Cut(int32_t num_units, int32_t step, double unit_us, std::vector<OperatorSl
 
 }  // namespace
 
-OperatorSlices::OperatorSlices(const ModelConfig& config, DType dtype, DType matrices)
-    : config_(config), dtype_(dtype), matrices_(matrices) {}
+OperatorSlices::OperatorSlices(const ModelConfig& config, DType dtype, DType matrices,
+                               bool persistent)
+    : config_(config),
+      dtype_(dtype),
+      matrices_(matrices),
+      persistent_(persistent && matrices == DType::kBf16) {}
 
 double OperatorSlices::ProductUs(int64_t rows, int64_t n, int64_t k) const {
   const double weights = static_cast<double>(n) * static_cast<double>(k);
-  return kLaunchUs + std::max(static_cast<double>(rows) * weights / RateOf(matrices_),
+  return kLaunchUs + std::max(static_cast<double>(rows) * weights / RateOf(matrices_, persistent_),
                               weights * BytesOf(matrices_) / kBytesPerUs);
 }
 
@@ -85,10 +93,10 @@ void OperatorSlices::Assign(const BatchWork& work, double slice_us) {
   Whole(kStoreHeads, heads * (4 + size));
   Whole(kFork, 0);
   Whole(kGather, 2 * (row * 4 + static_cast<double>(q_width) * size));
-  Multiply(kQkv, qkv_width, qkv_width, hidden);
-  Multiply(kO, hidden, hidden, q_width);
-  Multiply(kGateUp, c.intermediate_size, int64_t{2} * c.intermediate_size, hidden);
-  Multiply(kDown, hidden, hidden, c.intermediate_size);
+  Multiply(kQkv, qkv_width, hidden);
+  Multiply(kO, hidden, q_width);
+  Multiply(kGateUp, int64_t{2} * c.intermediate_size, hidden);
+  Multiply(kDown, hidden, c.intermediate_size);
   Attend(work, -1, &slices_[kAttention]);
   if (c.has_local_layers()) Attend(work, c.local.before, &local_attention_);
   if (c.num_experts == 0) return;
@@ -102,9 +110,11 @@ void OperatorSlices::Whole(int op, double bytes_of_token) {
   slices_[op].assign(1, {0, num_tokens_, BytesUs(num_tokens_ * bytes_of_token)});
 }
 
-void OperatorSlices::Multiply(int op, int64_t columns, int64_t n, int64_t k) {
-  const double row_us = static_cast<double>(n) * static_cast<double>(k) / RateOf(matrices_);
-  const int32_t step = RowsOfSlice(num_tokens_, row_us, columns, slice_us_);
+void OperatorSlices::Multiply(int op, int64_t n, int64_t k) {
+  const double row_us =
+      static_cast<double>(n) * static_cast<double>(k) / RateOf(matrices_, persistent_);
+  const int32_t tile_rows = persistent_ ? kPersistentSliceRows : kSliceRows;
+  const int32_t step = RowsOfSlice(num_tokens_, tile_rows, row_us, n, slice_us_);
   Cut(num_tokens_, step, row_us, &slices_[op]);
   // Few rows take the time of the weights.
   for (OperatorSlice& slice : slices_[op]) slice.us = ProductUs(slice.count, n, k);
@@ -113,7 +123,8 @@ void OperatorSlices::Multiply(int op, int64_t columns, int64_t n, int64_t k) {
 // Each expert has its share of the rows, which the host does not know before they are computed.
 void OperatorSlices::MultiplyExperts(int op, int64_t n, int64_t k) {
   const double rows = double{1} * num_tokens_ * config_.experts_per_token / config_.num_experts;
-  const double expert_us = rows * static_cast<double>(n) * static_cast<double>(k) / RateOf(dtype_);
+  const double expert_us =
+      rows * static_cast<double>(n) * static_cast<double>(k) / RateOf(dtype_, false);
   const double fit = (slice_us_ - kLaunchUs) / expert_us;
   const auto step = static_cast<int32_t>(std::clamp<double>(fit, 1, config_.num_experts));
   Cut(config_.num_experts, step, expert_us, &slices_[op]);

@@ -19,10 +19,13 @@ struct OperatorSlice {
 };
 
 // A device runs an operator of a layer in slices, if it is long. A slice takes this time at most,
-// by estimate, unless a single unit takes longer: kSliceRows rows, a tile or an expert. Slices of
-// wide matrices take up to twice the time, if shorter ones would leave much of the device idle.
+// by estimate, unless a single unit takes longer: the rows of a tile, a tile of attention or an
+// expert. Slices of wide matrices take up to twice the time, if shorter ones would leave much of
+// the device idle.
 inline constexpr double kSliceUs = 750;
+// The rows of a product's tile, and those of persistent blocks (gemm_persistent.h).
 inline constexpr int32_t kSliceRows = 128;
+inline constexpr int32_t kPersistentSliceRows = 256;
 
 // The parts of a batch that its work follows from.
 struct BatchWork {
@@ -42,8 +45,9 @@ struct BatchWork {
 // and of bytes, at rates like those that an H200 has shown (docs/results/gpu.md).
 class OperatorSlices {
  public:
-  // `dtype`: the compute type; `matrices`: the type of the weights.
-  OperatorSlices(const ModelConfig& config, DType dtype, DType matrices);
+  // `dtype`: the compute type; `matrices`: the type of the weights; `persistent`: whether the
+  // device has persistent blocks.
+  OperatorSlices(const ModelConfig& config, DType dtype, DType matrices, bool persistent);
 
   // Computes the slices of a batch.
   void Assign(const BatchWork& work, double slice_us);
@@ -57,8 +61,7 @@ class OperatorSlices {
   static double BytesUs(double bytes);
 
  private:
-  // `columns`: of the outputs, of which a gated product has half of its matrix's.
-  void Multiply(int op, int64_t columns, int64_t n, int64_t k);
+  void Multiply(int op, int64_t n, int64_t k);
   void MultiplyExperts(int op, int64_t n, int64_t k);
   void Whole(int op, double bytes_of_token);
   void Attend(const BatchWork& work, int32_t keys_before, std::vector<OperatorSlice>* slices);
@@ -66,6 +69,7 @@ class OperatorSlices {
   const ModelConfig& config_;
   const DType dtype_;
   const DType matrices_;
+  const bool persistent_;
   int32_t num_tokens_ = 0;
   double slice_us_ = 0;
   std::array<std::vector<OperatorSlice>, kLayerOps> slices_;

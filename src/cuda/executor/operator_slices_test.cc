@@ -31,8 +31,8 @@ class Slices {
  public:
   // A prompt of which `begin` tokens are cached.
   Slices(const ModelConfig& config, int32_t begin, int32_t num_tokens, double slice_us = kSliceUs,
-         DType dtype = DType::kBf16)
-      : config_(config), slices_(config_, dtype, dtype) {
+         DType dtype = DType::kBf16, bool persistent = false)
+      : config_(config), slices_(config_, dtype, dtype, persistent) {
     const int32_t group = config.num_heads / config.num_kv_heads;
     const int32_t tiles = CeilDiv(num_tokens * group, kAttentionRows);
     const int32_t tile_rows = AttentionTileRows(
@@ -93,16 +93,33 @@ TEST(OperatorSlices, NoSliceOfALongPromptIsLong) {
   }
 }
 
-// Slices of whole turns of the multiprocessors: 11 tiles of rows times 96 of columns are 8 turns of
-// 132 blocks. All slices together take as many turns as one launch.
+// Slices of whole turns of the multiprocessors: 11 tiles of rows times 192 of columns are 16 turns
+// of 132 blocks. All slices together take as many turns as one launch.
 TEST(OperatorSlices, SlicesFillTheMultiprocessors) {
   const Slices slices(Config8b(), 0, 16384);
   EXPECT_EQ(slices.Of(kGateUp).size(), 12u);
   EXPECT_EQ(slices.Of(kGateUp)[0].count, 11 * kSliceRows);
   EXPECT_GE(slices.Of(kDown)[0].count, 2048);
   EXPECT_GE(slices.Of(kQkv)[0].count, 2048);
-  // 3 tiles of rows are 600 blocks, which are 5 turns and would be 4.5; 7 tiles are 10.6 of 11.
-  EXPECT_EQ(Slices(Config32b(), 0, 16384).Of(kGateUp)[0].count, 7 * kSliceRows);
+  // 4 tiles of rows are 1,600 blocks, which are 13 turns and would be 12.1; 6 tiles are 18.2 of 19.
+  EXPECT_EQ(Slices(Config32b(), 0, 16384).Of(kGateUp)[0].count, 6 * kSliceRows);
+}
+
+// With persistent blocks, tiles of 256 rows: 32 of them times 152 of columns are 37 turns of 132
+// blocks, in slices as in one launch.
+TEST(OperatorSlices, SlicesFillPersistentBlocks) {
+  const Slices slices(Config4b(), 0, 8192, kSliceUs, DType::kBf16, true);
+  int64_t turns = 0;
+  for (const OperatorSlice& slice : slices.Of(kGateUp)) {
+    EXPECT_EQ(slice.count % kPersistentSliceRows, 0);
+    turns += CeilDiv(slice.count / kPersistentSliceRows * 152, int64_t{132});
+  }
+  EXPECT_GT(slices.Of(kGateUp).size(), 1u);
+  EXPECT_EQ(turns, 37);
+  EXPECT_EQ(slices.Of(kDown).size(), 1u);
+  const Slices f32(Config4b(), 0, 8192, kSliceUs, DType::kF32, true);
+  EXPECT_EQ(f32.Of(kDown).size(),
+            Slices(Config4b(), 0, 8192, kSliceUs, DType::kF32).Of(kDown).size());
 }
 
 TEST(OperatorSlices, TilesBehindManyKeysAreLong) {

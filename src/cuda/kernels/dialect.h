@@ -143,9 +143,14 @@ __device__ __forceinline__ void TakeRegisters() {
 #endif
 }
 
-// Brings a line of memory to the L2 cache.
-__device__ __forceinline__ void FetchToCache(const void* global) {
-  asm volatile("prefetch.global.L2 [%0];\n" ::"l"(global) : "memory");
+// Adds four values to four of memory, at a multiple of 16 bytes, in code for sm_90. Each sum is
+// rounded as others are, and denormals are flushed.
+__device__ __forceinline__ void AddToMemory(float* global, const float (&values)[4]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"l"(global),
+               "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3])
+               : "memory");
+#endif
 }
 
 // kOffset and kFromOffset: bytes behind the addresses, as a part of the instruction.
@@ -155,6 +160,20 @@ __device__ __forceinline__ void CopyAsync16(void* shared, const void* global, bo
   const int bytes = exists ? 16 : 0;  // the rest of the 16 bytes become zeros
   asm volatile("cp.async.cg.shared.global [%0 + %3], [%1 + %4], 16, %2;\n" ::"r"(address),
                "l"(global), "r"(bytes), "n"(kOffset), "n"(kFromOffset)
+               : "memory");
+}
+// A place in shared memory to which a thread copies more than once. Its address is computed once:
+// the assembly keeps the compiler from computing it again for each copy.
+struct SharedPlace {
+  __device__ __forceinline__ explicit SharedPlace(const void* shared)
+      : address(static_cast<uint32_t>(__cvta_generic_to_shared(shared))) {
+    asm volatile("" : "+r"(address));
+  }
+  uint32_t address;
+};
+// Copies 16 bytes to the place `offset` bytes behind `to`.
+__device__ __forceinline__ void CopyAsync16(const SharedPlace& to, int offset, const void* global) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to.address + offset), "l"(global)
                : "memory");
 }
 __device__ __forceinline__ void CommitCopies() {

@@ -85,52 +85,61 @@ struct GemmTile {
 // The copies of a thread to shared memory. Steps are counted from the one that the copies are at.
 // In the place of panels that do not exist it copies the first. Rows that do not exist are not
 // copied: whatever lies there in shared memory, no other row's sums see it, and their own are not
-// written.
+// written. Each address is one of few registers and a number that is known when the kernel is
+// compiled, for with few rows most of a block's instructions are copies.
 template <class Tile, GemmOutput kOutput, bool kGrouped>
 class StepCopies {
  public:
   __device__ __forceinline__ StepCopies(const BlockPanels<Tile, kOutput>& panels,
-                                        const BlockRows<kGrouped>& rows, int first_row) {
+                                        const BlockRows<kGrouped>& rows, int first_row,
+                                        typename Tile::Shared& shared)
+      : to_w_(shared.w[0][Slot(0)].Chunk(ThreadModulo(kPanelChunks))),
+        to_rows_{
+            SharedPlace(shared.rows[0].Chunk(Row(0), ThreadModulo(kStepChunks))),
+            SharedPlace(shared.rows[0].Chunk(Row(1 % kRowChunks), ThreadModulo(kStepChunks)))} {
     const GemmArgs& args = panels.args;
-    const int thread = static_cast<int>(threadIdx.x);
 #pragma unroll
     for (int i = 0; i < kSlots; ++i) {
       const int slot = Slot(i), panel = panels.Exists(slot) ? panels.WeightPanel(slot) : 0;
       w_[i] = rows.w + static_cast<int64_t>(panel) * args.words * kPanelColumns +
-              thread % kPanelChunks * kChunkWords;
+              ThreadModulo(kPanelChunks) * kChunkWords;
     }
 #pragma unroll
     for (int i = 0; i < kRowChunks; ++i) {
       const int row = first_row + Row(i);
       a_[i] = static_cast<const uint32_t*>(args.a) +
-              rows.In(row < rows.count ? row : 0) * args.lda + thread % kStepChunks * kChunkWords;
+              rows.In(row < rows.count ? row : 0) * args.lda +
+              ThreadModulo(kStepChunks) * kChunkWords;
       exists_[i] = row < rows.count;
     }
   }
 
   // Copies a step of w to a stage; kHalf: only its first half, since there is no more.
   template <bool kHalf>
-  __device__ __forceinline__ void CopyWeights(int step,
-                                              SharedPanel (&stage)[Tile::kBlockPanels]) const {
-    const int first = static_cast<int>(threadIdx.x) % kPanelChunks;
+  __device__ __forceinline__ void CopyWeights(int step, int stage) const {
+    const int first = ThreadModulo(kPanelChunks);
 #pragma unroll
     for (int i = 0; i < kSlots; ++i) {
+      const int to =
+          (stage * Tile::kBlockPanels + i * kPassPanels) * static_cast<int>(sizeof(SharedPanel));
 #pragma unroll
       for (int chunk = 0; chunk < kPanelChunks; chunk += kPassChunks) {
         if (kHalf && first + chunk >= kPanelChunks / 2) continue;
-        CopyAsync16(stage[Slot(i)].Chunk(first) + chunk * kChunkWords,
-                    w_[i] + step * kStepWords * kPanelColumns + chunk * kChunkWords, true);
+        CopyAsync16(to_w_, to + chunk * kChunkWords * 4,
+                    w_[i] + step * kStepWords * kPanelColumns + chunk * kChunkWords);
       }
     }
   }
   // The same for rows.
   template <bool kHalf>
-  __device__ __forceinline__ void CopyRows(int step, SharedRows<Tile::kRows>& stage) const {
-    const int chunk = static_cast<int>(threadIdx.x) % kStepChunks;
+  __device__ __forceinline__ void CopyRows(int step, int stage) const {
+    constexpr int kRowBytes = kStepWords * 4;
+    const int chunk = ThreadModulo(kStepChunks);
 #pragma unroll
     for (int i = 0; i < kRowChunks; ++i) {
       if (exists_[i] && (!kHalf || chunk < kStepChunks / 2)) {
-        CopyAsync16(stage.Chunk(Row(i), chunk), a_[i] + step * kStepWords, true);
+        CopyAsync16(to_rows_[i % 2], (stage * Tile::kRows + i / 2 * 2 * kPassRows) * kRowBytes,
+                    a_[i] + step * kStepWords);
       }
     }
   }
@@ -148,18 +157,30 @@ class StepCopies {
   static constexpr int kPassPanels = Tile::kThreads / kPassChunks;
   static constexpr int kSlots = Tile::kBlockPanels / kPassPanels;
   static constexpr int kRowChunks = Tile::kRows * kStepChunks / Tile::kThreads;
+  static constexpr int kPassRows = Tile::kThreads / kStepChunks;  // copied at the same time
   static_assert(kSlots >= 1 && kRowChunks >= 1);
+  // Rows that are two passes apart have their chunks in the same order.
+  static_assert(2 * kPassRows % 8 == 0);
 
+  // The number of a thread is unsigned: then its division by a power of two is a shift.
+  static __device__ __forceinline__ int ThreadModulo(uint32_t n) {
+    return static_cast<int>(threadIdx.x % n);
+  }
+  static __device__ __forceinline__ int ThreadOver(uint32_t n) {
+    return static_cast<int>(threadIdx.x / n);
+  }
   static __device__ __forceinline__ int Slot(int i) {
-    return i * kPassPanels + static_cast<int>(threadIdx.x) / kPanelChunks;
+    return i * kPassPanels + ThreadOver(kPanelChunks);
   }
   static __device__ __forceinline__ int Row(int i) {
-    return (static_cast<int>(threadIdx.x) + i * Tile::kThreads) / kStepChunks;
+    return ThreadOver(kStepChunks) + i * kPassRows;
   }
 
   const uint32_t* w_[kSlots];
   const uint32_t* a_[kRowChunks];
   bool exists_[kRowChunks];  // whether a_[i] is a row
+  // The thread's first chunk of w, and of rows in passes 0 and 1, in stage 0.
+  const SharedPlace to_w_, to_rows_[2];
 };
 
 // A warp's words of a step: those of its panels, and, where they are few, those of the rows.
@@ -255,13 +276,13 @@ struct TileSteps {
   __device__ __forceinline__ void Begin() {
 #pragma unroll
     for (int step = 0; step < kFirstSteps; ++step) {
-      if (step < num_steps) copies.template CopyWeights<false>(step, shared.w[step]);
+      if (step < num_steps) copies.template CopyWeights<false>(step, step);
     }
     LetNextKernelStart();
     if constexpr (!kGrouped) WaitForPreviousKernel();
 #pragma unroll
     for (int step = 0; step < kFirstSteps; ++step) {
-      if (step < num_steps) copies.template CopyRows<false>(step, shared.rows[step]);
+      if (step < num_steps) copies.template CopyRows<false>(step, step);
       if (step % kTurn == kTurn - 1) CommitCopies();
     }
   }
@@ -282,8 +303,8 @@ struct TileSteps {
 #pragma unroll
     for (int step = ahead; step < ahead + kTurn; ++step) {
       if (copies_at + step < num_steps) {
-        copies.template CopyWeights<false>(step, shared.w[step % kStages]);
-        copies.template CopyRows<false>(step, shared.rows[step % kStages]);
+        copies.template CopyWeights<false>(step, step % kStages);
+        copies.template CopyRows<false>(step, step % kStages);
       }
     }
     CommitCopies();
@@ -390,8 +411,8 @@ struct TileSteps {
   // The half step behind the others, which rows of few models have. It is not copied ahead.
   __device__ __forceinline__ void AddHalf() {
     __syncthreads();  // nobody reads a stage any more
-    copies.template CopyWeights<true>(num_steps - copies_at, shared.w[0]);
-    copies.template CopyRows<true>(num_steps - copies_at, shared.rows[0]);
+    copies.template CopyWeights<true>(num_steps - copies_at, 0);
+    copies.template CopyRows<true>(num_steps - copies_at, 0);
     CommitCopies();
     WaitForCopies<0>();
     if constexpr (Tile::kAsync) ShowWritesToProducts();
@@ -417,10 +438,11 @@ __device__ __forceinline__ void MultiplyTile(const GemmArgs& args) {
   const BlockRows<kGrouped> rows(args);
   if (kGrouped && place.first_row >= rows.count) return;
   const BlockPanels<Tile, kOutput> panels(args, place.column_tile);
-  StepCopies<Tile, kOutput, kGrouped> copies(panels, rows, place.first_row);
-  const int warp = static_cast<int>(threadIdx.x) / 32;
+  auto& shared = SharedMemory<typename Tile::Shared>();
+  StepCopies<Tile, kOutput, kGrouped> copies(panels, rows, place.first_row, shared);
+  const int warp = static_cast<int>(threadIdx.x / 32);
   TileSteps<Tile, T, kOutput, kGrouped> steps = {copies,
-                                                 SharedMemory<typename Tile::Shared>(),
+                                                 shared,
                                                  args.words / kStepWords,
                                                  args.words % kStepWords != 0,
                                                  warp,

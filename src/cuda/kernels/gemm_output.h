@@ -136,7 +136,7 @@ __device__ __forceinline__ void WriteGatedColumn(
   constexpr int kColumns = SharedSums<Tile, Sum>::kColumns;
   constexpr int kRowsAtOnce = Tile::kThreads / kColumns;
   const GemmArgs& args = panels.args;
-  const int in_block = static_cast<int>(threadIdx.x) % kColumns;
+  const int in_block = static_cast<int>(threadIdx.x % kColumns);
   const int slot = in_block / kPanelColumns, in_panel = in_block % kPanelColumns;
   const int column = panels.OutputPanel(slot) * kPanelColumns + in_panel;
   if (column >= args.columns) return;
@@ -149,7 +149,7 @@ __device__ __forceinline__ void WriteGatedColumn(
     const float up = Finish(args, shared.sums[i][kColumns + in_block], first_row + i, of_up);
     return Activate(kGate, gate) * up;
   };
-  int i = static_cast<int>(threadIdx.x) / kColumns;
+  int i = static_cast<int>(threadIdx.x / kColumns);
 #pragma unroll 2
   for (; i + kRowsAtOnce < num_rows; i += 2 * kRowsAtOnce) {
     RoundBoth(output(i), output(i + kRowsAtOnce), out + rows.Out(first_row + i) * args.ldo,

@@ -239,19 +239,15 @@ class TileProducts {
   RingPlace<Tile::kStages> reading_, freeing_;
 };
 
-// The biases of a lane's two sums, which all of its rows share.
-struct LaneBias {
-  __device__ __forceinline__ LaneBias(const GemmArgs& args, int first, int second)
-      : exists(args.bias != nullptr),
-        of{exists ? args.bias[first] : 0.0f, exists ? args.bias[second] : 0.0f} {}
-  __device__ __forceinline__ float Add(float sum, int i) const {
-    const float biased = sum + of[i];
-    return exists ? biased : sum;
-  }
-
-  const bool exists;
-  const float of[2];
-};
+// Adds the biases of a lane's two columns, with one choice for all of its sums.
+template <int kTiles>
+__device__ __forceinline__ void AddBias(const GemmArgs& args, int first, int second,
+                                        float (&sums)[kTiles][4]) {
+  if (args.bias == nullptr) return;
+  const float of[2] = {args.bias[first], args.bias[second]};
+#pragma unroll
+  for (int i = 0; i < 4 * kTiles; ++i) sums[i / 4][i % 4] = sums[i / 4][i % 4] + of[i % 4 / 2];
+}
 
 // Writes the gated outputs of a warp. Lanes of two adjacent columns exchange results, so that each
 // has both columns of one row, which are one word of bf16. Nothing branches before the results are
@@ -259,14 +255,14 @@ struct LaneBias {
 template <Gate kGate, class Tile>
 __device__ __forceinline__ void WriteGatedRows(const BlockPanels<Tile, GemmOutput::kGated>& panels,
                                                int first_row, int warp,
-                                               const float (&sums)[1][Tile::kRows / 8][4]) {
+                                               float (&sums)[1][Tile::kRows / 8][4]) {
   constexpr int kTiles = Tile::kRows / 8;
   const Lane lane;
   const int slot = warp / 2, of_panel = LaneColumns::Gated(lane, warp);
   if (!panels.Exists(slot)) return;
   const GemmArgs& args = panels.args;
   const int of_gate = panels.WeightPanel(slot) * kPanelColumns + of_panel;
-  const LaneBias bias(args, of_gate, of_gate + args.up_panel * kPanelColumns);
+  AddBias(args, of_gate, of_gate + args.up_panel * kPanelColumns, sums[0]);
   const bool is_even = lane.group % 2 == 0;
   uint32_t words[kTiles];
 #pragma unroll
@@ -274,8 +270,7 @@ __device__ __forceinline__ void WriteGatedRows(const BlockPanels<Tile, GemmOutpu
     float results[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const float gate = bias.Add(sums[0][tile][i], 0), up = bias.Add(sums[0][tile][2 + i], 1);
-      results[i] = Activate(kGate, gate) * up;
+      results[i] = Activate(kGate, sums[0][tile][i]) * sums[0][tile][2 + i];
     }
     const float got = __shfl_xor_sync(kAllLanes, is_even ? results[1] : results[0], 4);
     words[tile] = RoundPairToBf16(is_even ? results[0] : got, is_even ? got : results[1]);
@@ -302,7 +297,7 @@ __device__ __forceinline__ void WriteGatedRows(const BlockPanels<Tile, GemmOutpu
 template <class Tile>
 __device__ __forceinline__ void WriteGatedTile(const BlockPanels<Tile, GemmOutput::kGated>& panels,
                                                int first_row, int warp,
-                                               const float (&sums)[1][Tile::kRows / 8][4]) {
+                                               float (&sums)[1][Tile::kRows / 8][4]) {
   switch (panels.args.gate) {
     case Gate::kSilu:
       return WriteGatedRows<Gate::kSilu>(panels, first_row, warp, sums);
@@ -315,31 +310,11 @@ __device__ __forceinline__ void WriteGatedTile(const BlockPanels<Tile, GemmOutpu
   }
 }
 
-// Brings the outputs to the cache to which a warp's sums are added. The products hide the time
-// that memory takes.
-template <class Tile, GemmOutput kOutput>
-__device__ __forceinline__ void FetchOutputs(const BlockPanels<Tile, kOutput>& panels,
-                                             int first_row, int warp) {
-  constexpr int kLineFloats = 32, kLinePanels = kLineFloats / kPanelColumns;
-  const GemmArgs& args = panels.args;
-  // A line of 128 bytes has two panels; each of their warps brings one half of the rows.
-  const int slot = warp / kLinePanels * kLinePanels;
-  if (!panels.Exists(slot)) return;
-  const auto* const out =
-      static_cast<const float*>(args.out) + panels.OutputPanel(slot) * kPanelColumns;
-  const int first = warp % kLinePanels * (Tile::kRows / kLinePanels) + Lane().index;
-#pragma unroll 1
-  for (int i = 0; i < Tile::kRows / kLinePanels; i += 32) {
-    const int row = first_row + first + i;
-    if (row < args.m) FetchToCache(out + row * args.ldo);
-  }
-}
-
-// Stores a warp's sums, or adds them. Several rows are read before the first is written.
-template <class Tile, GemmOutput kOutput>
-__device__ __forceinline__ void WriteRows(const BlockPanels<Tile, kOutput>& panels, int first_row,
-                                          int warp, const float (&sums)[1][Tile::kRows / 8][4]) {
-  constexpr int kBatch = 16;  // rows of the lane
+// Stores a warp's sums.
+template <class Tile>
+__device__ __forceinline__ void StoreRows(const BlockPanels<Tile, GemmOutput::kStore>& panels,
+                                          int first_row, int warp,
+                                          const float (&sums)[1][Tile::kRows / 8][4]) {
   const Lane lane;
   const GemmArgs& args = panels.args;
   const int of_panel = LaneColumns::Pair(lane);
@@ -348,31 +323,59 @@ __device__ __forceinline__ void WriteRows(const BlockPanels<Tile, kOutput>& pane
   const int of_w = panels.WeightPanel(warp) * kPanelColumns + of_panel;
   if (column + 1 >= args.columns || args.ldo % 2 != 0 ||
       reinterpret_cast<uintptr_t>(args.out) % 8 != 0) {
-    return WritePanel<kOutput>(args, BlockRows<false>(args), first_row, column, of_w, sums[0]);
+    return WritePanel<GemmOutput::kStore>(args, BlockRows<false>(args), first_row, column, of_w,
+                                          sums[0]);
   }
-  const LaneBias bias(args, of_w, of_w + 1);
+  const bool has_bias = args.bias != nullptr;
+  const float bias[2] = {has_bias ? args.bias[of_w] : 0.0f, has_bias ? args.bias[of_w + 1] : 0.0f};
   const int row = first_row + lane.quad * 2;
   float* const out = static_cast<float*>(args.out) + row * args.ldo + column;
 #pragma unroll
-  for (int first = 0; first < Tile::kRows / 4; first += kBatch) {
-    Pair<float> outs[kBatch] = {};
+  for (int k = 0; k < Tile::kRows / 4; ++k) {
+    const int i = k / 2 * 8 + k % 2;
+    Pair<float> pair;
 #pragma unroll
-    for (int k = 0; k < kBatch; ++k) {
-      const int i = (first + k) / 2 * 8 + k % 2;
-      if (kOutput == GemmOutput::kAdd && row + i < args.m) {
-        outs[k] = *reinterpret_cast<const Pair<float>*>(out + i * args.ldo);
-      }
+    for (int half = 0; half < 2; ++half) {
+      const float sum = sums[0][k / 2][k % 2 + 2 * half], biased = sum + bias[half];
+      pair.of[half] = has_bias ? biased : sum;
     }
+    if (row + i < args.m) *reinterpret_cast<Pair<float>*>(out + i * args.ldo) = pair;
+  }
+}
+
+// Adds a warp's sums to the outputs, in memory: nothing is read here. Lanes of adjacent pairs of
+// columns exchange sums, so that each adds four columns of one row.
+template <class Tile>
+__device__ __forceinline__ void AddRows(const BlockPanels<Tile, GemmOutput::kAdd>& panels,
+                                        int first_row, int warp,
+                                        float (&sums)[1][Tile::kRows / 8][4]) {
+  const Lane lane;
+  const GemmArgs& args = panels.args;
+  const int of_panel = LaneColumns::Pair(lane);
+  if (!panels.Exists(warp)) return;
+  const int column = panels.OutputPanel(warp) * kPanelColumns + of_panel;
+  const int of_w = panels.WeightPanel(warp) * kPanelColumns + of_panel;
+  if (args.columns % 4 != 0 || args.ldo % 4 != 0 ||
+      reinterpret_cast<uintptr_t>(args.out) % 16 != 0) {
+    return WritePanel<GemmOutput::kAdd>(args, BlockRows<false>(args), first_row, column, of_w,
+                                        sums[0]);
+  }
+  AddBias(args, of_w, of_w + 1, sums[0]);
+  const bool is_even = lane.group % 2 == 0;
+  const int row = first_row + lane.quad * 2 + (is_even ? 0 : 1);
+  float* const out = static_cast<float*>(args.out) + row * args.ldo + column / 4 * 4;
 #pragma unroll
-    for (int k = 0; k < kBatch; ++k) {
-      const int i = (first + k) / 2 * 8 + k % 2;
-      const float* const sum = &sums[0][(first + k) / 2][k % 2];
+  for (int tile = 0; tile < Tile::kRows / 8; ++tile) {
+    float four[4];
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float finished = bias.Add(sum[2 * half], half);
-        outs[k].of[half] = kOutput == GemmOutput::kAdd ? outs[k].of[half] + finished : finished;
-      }
-      if (row + i < args.m) *reinterpret_cast<Pair<float>*>(out + i * args.ldo) = outs[k];
+    for (int half = 0; half < 2; ++half) {
+      const float* const sum = &sums[0][tile][2 * half];  // of two rows
+      const float got = __shfl_xor_sync(kAllLanes, is_even ? sum[1] : sum[0], 4);
+      four[half] = is_even ? sum[0] : got;
+      four[2 + half] = is_even ? got : sum[1];
+    }
+    if (row + 8 * tile < args.m && column < args.columns) {
+      AddToMemory(out + 8 * tile * args.ldo, four);
     }
   }
 }
@@ -392,13 +395,14 @@ __device__ __forceinline__ void MultiplyTiles(const GemmArgs& args,
        tile += static_cast<int>(gridDim.x)) {
     const BlockPlace<Tile> place(tile, args.column_tiles, row_tiles);
     const BlockPanels<Tile, kOutput> panels(args, place.column_tile);
-    if constexpr (kOutput == GemmOutput::kAdd) FetchOutputs(panels, place.first_row, warp);
     float sums[1][Tile::kRows / 8][4] = {};
     products.Run(steps, args.m - place.first_row, sums);
     if constexpr (kOutput == GemmOutput::kGated) {
       WriteGatedTile(panels, place.first_row, warp, sums);
+    } else if constexpr (kOutput == GemmOutput::kAdd) {
+      AddRows(panels, place.first_row, warp, sums);
     } else {
-      WriteRows(panels, place.first_row, warp, sums);
+      StoreRows(panels, place.first_row, warp, sums);
     }
   }
 }

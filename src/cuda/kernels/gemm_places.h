@@ -51,12 +51,16 @@ struct BlockRows {
 inline constexpr int kRowTiles = 8;
 template <class Tile>
 struct BlockPlace {
-  __device__ __forceinline__ BlockPlace(int index, int column_tiles, int row_tiles) {
-    const int in_group = kRowTiles * column_tiles, group = index / in_group;
-    const int first = group * kRowTiles, left = row_tiles - first;
-    const int rows = left < kRowTiles ? left : kRowTiles;
-    first_row = (first + (index - group * in_group) % rows) * Tile::kRows;
-    column_tile = (index - group * in_group) / rows;
+  __device__ __forceinline__ BlockPlace(int index, int column_tiles, int row_tiles)
+      : first_row(0), column_tile(index) {
+    if (row_tiles == 1) return;  // without the divisions, which take longer than a step
+    const uint32_t of_block = static_cast<uint32_t>(index);
+    const uint32_t in_group = static_cast<uint32_t>(kRowTiles * column_tiles);
+    const uint32_t group = of_block / in_group, behind = of_block - group * in_group;
+    const int first = static_cast<int>(group) * kRowTiles, left = row_tiles - first;
+    const auto rows = static_cast<uint32_t>(left < kRowTiles ? left : kRowTiles);
+    column_tile = static_cast<int>(behind / rows);
+    first_row = (first + static_cast<int>(behind % rows)) * Tile::kRows;
   }
   int first_row, column_tile;
 };

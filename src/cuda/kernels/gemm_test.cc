@@ -22,15 +22,17 @@ using testing::TypedArray;
 
 // A random product, with its operands in the device's form.
 struct Operands {
+  // `surplus`: elements of a row of the output behind its n columns.
   Operands(RandomValues& random, DType compute_type, DType matrix_type, int32_t m, int32_t n,
-           int32_t k)
+           int32_t k, int32_t surplus = 3)
       : compute(compute_type),
         matrix(matrix_type),
         shape{m, n, k},
         a(random.Floats(size_t(m) * k, compute, Range::kPlain)),
         w(random.Floats(size_t(n) * k, compute, Range::kPlain)),
         bias(random.Floats(n, DType::kF32, Range::kPlain)),
-        out(random.Floats(size_t(m) * (n + 3), DType::kF32, Range::kPlain)),
+        ldo(n + surplus),
+        out(random.Floats(size_t(m) * ldo, DType::kF32, Range::kPlain)),
         packed(n, k, matrix),
         lda(PaddedWidth(k, matrix)) {
     packed.PackRows(0, n, TypedArray(w, compute).data(), compute);
@@ -58,7 +60,7 @@ struct Operands {
             .columns = n,
             .words = static_cast<int32_t>(packed.k_padded() * SizeOf(matrix) / 4),
             .out = out.data(),
-            .ldo = n + 3};
+            .ldo = ldo};
   }
 
   // Computes out = [out +] (a · w^T + bias) by the definition.
@@ -70,17 +72,19 @@ struct Operands {
     };
     std::vector<float> dense(size_t(shape.m) * shape.n);
     for (int32_t i = 0; i < shape.m; ++i) {
-      std::copy_n(&(*result)[size_t(i) * (shape.n + 3)], shape.n, &dense[size_t(i) * shape.n]);
+      std::copy_n(&(*result)[size_t(i) * ldo], shape.n, &dense[size_t(i) * shape.n]);
     }
     gemm(dense.data());
     for (int32_t i = 0; i < shape.m; ++i) {
-      std::copy_n(&dense[size_t(i) * shape.n], shape.n, &(*result)[size_t(i) * (shape.n + 3)]);
+      std::copy_n(&dense[size_t(i) * shape.n], shape.n, &(*result)[size_t(i) * ldo]);
     }
   }
 
   DType compute, matrix;
   reference::GemmShape shape;
-  std::vector<float> a, w, bias, out;
+  std::vector<float> a, w, bias;
+  int32_t ldo;
+  std::vector<float> out;
   PackedWeight packed;
   int64_t lda;
   std::optional<TypedArray> rows;
@@ -143,8 +147,11 @@ TEST(Gemm, PersistentBlocksComputeTileAfterTile) {
                                 {520, TileSize::kPersistentHuge},
                                 {700, TileSize::kPersistentLarge}}) {
     const bool add = k % 200 != 0;
-    const int32_t m = random.Integer(257, 500), n = random.Integer(129, 250);
-    Operands operands(random, DType::kBf16, DType::kBf16, m, n, k);
+    const int32_t m = random.Integer(257, 500);
+    // Rows of 16 bytes, to which four columns are added at a time, and others.
+    const bool aligned = k > 100;
+    const int32_t n = aligned ? 4 * random.Integer(33, 62) : random.Integer(129, 250);
+    Operands operands(random, DType::kBf16, DType::kBf16, m, n, k, aligned ? 4 : 3);
     if (k == 520) {
       std::ranges::fill(operands.bias, 0.0f);
       operands.args.bias = nullptr;

@@ -32,11 +32,13 @@ __device__ __forceinline__ void Round(float x, Bf16* out) {
 
 inline constexpr float kExpMin = -0x1.5d589ep+6f;  // e^x is below the smallest normal number
 
-// e^x = 2^n * y, for x whose e^x is a normal number or close to one.
+// e^x = 2^n * y, for x whose e^x is a normal number or close to one. `shifted` has n + kBias in its
+// low 9 bits.
+template <int kBias = 0>
 struct ReducedExp {
   __device__ __forceinline__ explicit ReducedExp(float x) {
     // n = round(x / ln 2), and y = e^r. Adding 1.5 * 2^23 rounds to an integer in the low bits.
-    const float magic = 0x1.8p23f;
+    const float magic = 0x1.8p23f + static_cast<float>(kBias);
     const float sum = fmaf(x, 0x1.715476p+0f, magic);
     const float n = sum - magic;
     float r = fmaf(n, -0x1.62e4p-1f, x);
@@ -50,59 +52,59 @@ struct ReducedExp {
     y = fmaf(y, r, 1.0f);
     shifted = __float_as_uint(sum);
   }
+  // 2^(n + kBias) * y, where it is a normal number.
+  __device__ __forceinline__ float Scaled() const {
+    return __uint_as_float(__float_as_uint(y) + (shifted << 23));
+  }
 
   float y;
-  uint32_t shifted;  // its low 9 bits: n
+  uint32_t shifted;
 };
 
+inline constexpr float kExpMax = 0x1.62e42ep+6f;  // e^x is infinite above it
+
 // e^x, where it is a normal number.
-__device__ __forceinline__ float NormalExp(float x) {
-  const ReducedExp e(x);
-  return __uint_as_float(__float_as_uint(e.y) + (e.shifted << 23));
-}
+__device__ __forceinline__ float NormalExp(float x) { return ReducedExp<>(x).Scaled(); }
 
 // e^x. Results below the smallest normal number are 0. Choices in the place of branches, which the
 // threads of a warp would take one after the other.
 __device__ __forceinline__ float Exp(float x) {
   float y = NormalExp(x);
   y = x < kExpMin ? 0.0f : y;
-  y = x > 0x1.62e42ep+6f ? __builtin_inff() : y;
+  y = x > kExpMax ? __builtin_inff() : y;
   return x != x ? x : y;
 }
 
 // The same for x that is not positive. Below kExpMin the product is denormal or 0 and is flushed,
 // so that no choice is needed: 2^n is 0 for the least x that is computed.
 __device__ __forceinline__ float ExpOfNegative(float x) {
-  const ReducedExp e(MaxOrNan(x, -88.0f));
+  const ReducedExp<> e(MaxOrNan(x, -88.0f));
   return e.y * __uint_as_float((e.shifted << 23) + 0x3f800000u);
 }
 
-// x / d, rounded correctly, where d = 1 + e^y and x is as in Silu or GeluTanh. A division for all
-// numbers has branches, which keep a thread from working on several results at a time. Here two
-// corrections follow an estimate (Markstein, "Computation of elementary functions on the IBM RISC
-// System/6000 processor", 1990). No step underflows: d is at most 2^64 after scaling, and where |x|
-// is small, d is 2.
-__device__ __forceinline__ float DivideByOneAndMore(float x, float d) {
-  const float factor = d > 0x1p+64f ? 0x1p-64f : 1.0f;
-  const float divisor = d * factor;
+// x / (1 + e^a), rounded correctly, where x and a are as in Silu or GeluTanh. A division for all
+// numbers has branches, which keep a thread from working on several results at a time. Here a
+// correction follows an estimate (Markstein, "Computation of elementary functions on the IBM RISC
+// System/6000 processor", 1990). The divisor is a quarter of 1 + e^a, whose reciprocal is a normal
+// number for each finite e^a.
+__device__ __forceinline__ float DivideByOnePlusExp(float x, float a) {
+  constexpr float kOneAlone = -80.0f;  // 1 + e^a is 1, and a quarter of e^a is a normal number
+  const float divisor = 0.25f + ReducedExp<-2>(MaxOrNan(a, kOneAlone)).Scaled();
   float r = EstimateReciprocal(divisor);
   r = fmaf(r, fmaf(0.0f - divisor, r, 1.0f), r);
   float q = x * r;
-  q = fmaf(fmaf(0.0f - divisor, q, x), r, q);
-  q = fmaf(fmaf(0.0f - divisor, q, x), r, q);
-  q = q * factor;
-  q = d == __builtin_inff() ? x * 0.0f : q;
-  q = d == 2.0f ? x * 0.5f : q;  // of zero, too, whose sign the corrections lose
-  return d == 1.0f ? x : q;
+  q = fmaf(fmaf(0.0f - divisor, q, x), r, q) * 0.25f;
+  q = a < -32.0f ? x : q;  // 1 + e^a is 1, and x times r may be too large
+  q = a > kExpMax ? x * 0.0f : q;
+  // The correction loses the sign of zero.
+  return __uint_as_float((__float_as_uint(q) & 0x7fffffffu) | (__float_as_uint(x) & 0x80000000u));
 }
 
-__device__ __forceinline__ float Silu(float x) {
-  return DivideByOneAndMore(x, 1.0f + Exp(0.0f - x));
-}
+__device__ __forceinline__ float Silu(float x) { return DivideByOnePlusExp(x, 0.0f - x); }
 
 __device__ __forceinline__ float GeluTanh(float x) {
   const float cubic = fmaf((x * x) * x, 0x1.6e4e26p-5f, x);
-  return DivideByOneAndMore(x, 1.0f + Exp(cubic * -0x1.988454p+0f));
+  return DivideByOnePlusExp(x, cubic * -0x1.988454p+0f);
 }
 
 __device__ __forceinline__ float Gelu(float x) {

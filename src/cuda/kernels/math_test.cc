@@ -11,7 +11,7 @@
 namespace skein::cuda {
 namespace {
 
-// The general divisions that DivideByOneAndMore takes the place of.
+// The general divisions that DivideByOnePlusExp takes the place of.
 float SiluByDivision(float x) { return x / (1.0f + Exp(0.0f - x)); }
 float GeluTanhByDivision(float x) {
   const float cubic = fmaf((x * x) * x, 0x1.6e4e26p-5f, x);

@@ -24,7 +24,7 @@ inline constexpr int kMmaWords = 8;
 
 struct Lane {
   __device__ __forceinline__ Lane()
-      : index(static_cast<int>(threadIdx.x) % 32), group(index / 4), quad(index % 4) {}
+      : index(static_cast<int>(threadIdx.x % 32)), group(index / 4), quad(index % 4) {}
   int index, group, quad;
 };
 
@@ -79,7 +79,7 @@ struct Product<float> {
 template <int kRows>
 struct SharedRows {
   __device__ __forceinline__ uint32_t* Chunk(int row, int chunk) {
-    return &words[row][(chunk ^ (row % 8)) * 4];
+    return &words[row][(chunk ^ (row & 7)) * 4];
   }
   // The lane's words of rows 8 tile ... 8 tile + 7, as an operand of a product over the 8 words
   // from `word` on.
