@@ -11,6 +11,7 @@
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "kernels/reference.h"
+#include "testing/isa_emulation.h"
 #include "testing/isas.h"
 #include "testing/random_values.h"
 
@@ -113,6 +114,7 @@ class GemmBlocksTest : public ::testing::TestWithParam<Isa> {
     return SameBits(out, expected) << " (m " << m << ", n " << w.n() << ", k " << w.k() << ")";
   }
 
+  const testing::IsaEmulation emulation_{GetParam()};
   RandomValues random_;
   std::unique_ptr<Kernels> kernels_;
 
@@ -180,7 +182,7 @@ TEST_P(GemmBlocksTest, AnyNumberOfBlocks) {
 }
 
 TEST_P(GemmBlocksTest, ManyRows) {
-  if (GetParam() == Isa::kScalar) GTEST_SKIP() << "takes too long";
+  if (GetParam() == Isa::kScalar || emulation_.active()) GTEST_SKIP() << "takes too long";
   for (const BlockFormat format : kFormats) {
     EXPECT_TRUE(Check(Packed(format, 40, 512), 203, Range::kPlain, true, true));
   }
@@ -281,7 +283,8 @@ TEST_P(GemmBlocksTest, SwiGluIsTheProductsAndThenSiluMul) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Here, GemmBlocksTest, ::testing::ValuesIn(testing::IsasHere()),
+INSTANTIATE_TEST_SUITE_P(Here, GemmBlocksTest,
+                         ::testing::ValuesIn(testing::IntegerIsasHereOrEmulated()),
                          testing::IsaName);
 
 }  // namespace

@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <tuple>
 #include <vector>
 
-#include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "kernels/quantize.h"
 #include "kernels/reference.h"
-#include "testing/amx_emulator.h"
+#include "testing/isa_emulation.h"
 #include "testing/isas.h"
 #include "testing/random_values.h"
 
@@ -27,10 +25,7 @@ using testing::TypedArray;
 // All instruction sets form one class, so each is compared with the same reference.
 class GemmInt8Test : public ::testing::TestWithParam<Isa> {
  protected:
-  void SetUp() override {
-    if (GetParam() == Isa::kAmx && !CpuHas(Isa::kAmx)) emulation_.emplace();
-    kernels_ = MakeCpuKernels(GetParam());
-  }
+  void SetUp() override { kernels_ = MakeCpuKernels(GetParam()); }
 
   struct Rows {
     std::vector<int8_t> q;  // [m, lda]
@@ -86,7 +81,7 @@ class GemmInt8Test : public ::testing::TestWithParam<Isa> {
     return SameBits(out, expected) << " (m " << m << ", n " << n << ", k " << k << ")";
   }
 
-  std::optional<testing::ScopedAmxEmulation> emulation_;
+  const testing::IsaEmulation emulation_{GetParam()};
   RandomValues random_;
   std::unique_ptr<Kernels> kernels_;
 };
@@ -112,7 +107,7 @@ TEST_P(GemmInt8Test, EqualsTheReferenceForRandomCases) {
 }
 
 TEST_P(GemmInt8Test, EqualsTheReferenceForLargeShapes) {
-  if (GetParam() == Isa::kScalar || emulation_.has_value()) GTEST_SKIP() << "takes too long";
+  if (GetParam() == Isa::kScalar || emulation_.active()) GTEST_SKIP() << "takes too long";
   EXPECT_TRUE(Check({290, 47, 100}, Range::kExtreme, true, true));
   EXPECT_TRUE(Check({150, 70, 5000}, Range::kExtreme));
   EXPECT_TRUE(Check({33, 16, 18000}));
@@ -122,7 +117,7 @@ TEST_P(GemmInt8Test, EqualsTheReferenceForLargeShapes) {
 
 // Tests the largest sums that are possible, of either sign.
 TEST_P(GemmInt8Test, NoSumOverflows) {
-  if (emulation_.has_value()) GTEST_SKIP() << "takes too long";
+  if (emulation_.active()) GTEST_SKIP() << "takes too long";
   constexpr int32_t kRows = 18, kCols = 3;
   const std::vector<float> a(size_t(kRows) * kMaxInt8Terms, 1.0f);
   std::vector<float> w(size_t(kCols) * kMaxInt8Terms, 1.0f);
@@ -235,7 +230,8 @@ TEST_P(GemmInt8Test, QuantizeEqualsTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Here, GemmInt8Test, ::testing::ValuesIn(testing::IsasHereOrEmulated()),
+INSTANTIATE_TEST_SUITE_P(Here, GemmInt8Test,
+                         ::testing::ValuesIn(testing::IntegerIsasHereOrEmulated()),
                          testing::IsaName);
 
 }  // namespace

@@ -10,7 +10,8 @@
 namespace skein {
 namespace {
 
-constexpr Isa kAllIsas[] = {Isa::kAmx, Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2, Isa::kScalar};
+constexpr Isa kAllIsas[] = {Isa::kAmx,     Isa::kAvx512Bf16, Isa::kAvx512,
+                            Isa::kAvxVnni, Isa::kAvx2,       Isa::kScalar};
 
 }  // namespace
 
@@ -22,6 +23,8 @@ const char* NameOf(Isa isa) {
       return "avx512-bf16";
     case Isa::kAvx512:
       return "avx512";
+    case Isa::kAvxVnni:
+      return "avx-vnni";
     case Isa::kAvx2:
       return "avx2";
     case Isa::kScalar:
@@ -49,7 +52,7 @@ Result<Isa> SelectIsa() {
   }
   return Status(StatusCode::kInvalidArgument,
                 std::string("SKEIN_FORCE_ISA is \"") + forced +
-                    "\"; allowed: amx, avx512-bf16, avx512, avx2, scalar",
+                    "\"; allowed: amx, avx512-bf16, avx512, avx-vnni, avx2, scalar",
                 "SKEIN_FORCE_ISA");
 }
 

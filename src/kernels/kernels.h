@@ -14,12 +14,13 @@
 namespace skein {
 
 // Instruction sets in descending order of preference.
-enum class Isa { kAmx, kAvx512Bf16, kAvx512, kAvx2, kScalar };
+// kAvxVnni is AVX2 with an instruction for integer products.
+enum class Isa { kAmx, kAvx512Bf16, kAvx512, kAvxVnni, kAvx2, kScalar };
 const char* NameOf(Isa isa);
 
-// Classes of instruction sets that give the same bits. kScalar, kAvx2 and kAvx512 form the class
-// kFma. kAvx512Bf16 and kAmx are classes of their own for products and attention in bf16. Products
-// with int8 weights give the same bits in all classes.
+// Classes of instruction sets that give the same bits. kAvx512Bf16 and kAmx are classes of their
+// own for products and attention in bf16; all others form the class kFma. Products with int8
+// weights give the same bits in all classes.
 enum class NumericClass { kFma, kBf16, kAmx };
 
 // The class of `isa` for products and attention in `dtype`.

@@ -17,6 +17,7 @@
 
 #include "base/dtype.h"
 #include "base/fp_mode.h"
+#include "testing/vex_instruction.h"
 
 namespace skein::testing {
 
@@ -174,69 +175,8 @@ class ScopedAmxEmulation {
     return state;
   }
 
-  // One instruction: C4 [R X B map] [W vvvv L pp] opcode ModRM [SIB] [disp8 | disp32].
-  struct Decoded {
-    int pp = 0, opcode = 0, mod = 0, reg = 0, rm = 0, vvvv = 0;
-    uint64_t address = 0;  // base + displacement
-    int64_t index = 0;     // scaled
-    bool has_sib = false;
-    int length = 0;
-  };
-
-  static uint64_t Register(const gregset_t& gregs, int number) {
-    constexpr int kOrder[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
-                                REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
-                                REG_R12, REG_R13, REG_R14, REG_R15};
-    return static_cast<uint64_t>(gregs[kOrder[number]]);
-  }
-
-  static int64_t Displacement(const uint8_t* p, int size) {
-    if (size == 1) return static_cast<int8_t>(*p);
-    int32_t value = 0;
-    if (size == 4) std::memcpy(&value, p, 4);
-    return value;
-  }
-
-  static bool Decode(const uint8_t* code, const gregset_t& gregs, Decoded& out) {
-    constexpr int kMap0F38 = 2;
-    if (code[0] != 0xC4 || (code[1] & 0x1f) != kMap0F38) return false;
-    const bool r = !(code[1] & 0x80), x = !(code[1] & 0x40), b = !(code[1] & 0x20);
-    if (code[2] & 0x84) return false;  // W or L
-    out.vvvv = ~(code[2] >> 3) & 15;
-    out.pp = code[2] & 3;
-    out.opcode = code[3];
-    out.mod = code[4] >> 6;
-    out.reg = (code[4] >> 3 & 7) | r << 3;
-    out.rm = code[4] & 7;
-    out.length = 5;
-    if (out.mod == 3) {
-      out.rm |= b << 3;
-      return true;
-    }
-    int displacement_size = out.mod == 1 ? 1 : out.mod == 2 ? 4 : 0;
-    int base = out.rm;
-    if (out.rm == 4) {
-      const uint8_t sib = code[out.length++];
-      const int index = (sib >> 3 & 7) | x << 3;
-      out.has_sib = true;
-      if (index != 4) out.index = static_cast<int64_t>(Register(gregs, index)) << (sib >> 6);
-      base = sib & 7;
-    }
-    const bool no_base = base == 5 && out.mod == 0;
-    if (no_base) displacement_size = 4;
-    const int64_t displacement = Displacement(code + out.length, displacement_size);
-    out.length += displacement_size;
-    uint64_t start = 0;
-    if (!no_base) {
-      start = Register(gregs, base | b << 3);
-    } else if (!out.has_sib) {  // relative to the next instruction
-      start = static_cast<uint64_t>(gregs[REG_RIP]) + out.length;
-    }
-    out.address = start + displacement;
-    return true;
-  }
-
-  static bool Execute(const Decoded& in, EmulatedTiles& tiles) {
+  static bool Execute(const VexInstruction& in, EmulatedTiles& tiles) {
+    if (in.w || in.l) return false;
     constexpr int kNone = 0, k66 = 1, kF3 = 2, kF2 = 3;
     const bool memory = in.mod != 3;
     auto* bytes = reinterpret_cast<uint8_t*>(in.address);
@@ -259,10 +199,9 @@ class ScopedAmxEmulation {
 
   static void OnIllegalInstruction(int, siginfo_t*, void* context) {
     gregset_t& gregs = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-    Decoded decoded;
+    VexInstruction decoded;
     ThreadState& state = State();
-    if (!Decode(reinterpret_cast<const uint8_t*>(gregs[REG_RIP]), gregs, decoded) ||
-        !Execute(decoded, state.tiles)) {
+    if (!decoded.Decode(gregs) || !Execute(decoded, state.tiles)) {
       signal(SIGILL, SIG_DFL);  // returns to the instruction, which now ends the process
       return;
     }

@@ -14,7 +14,8 @@ namespace skein::testing {
 // The instruction sets of this machine, as parameters of a test, and their names.
 inline std::vector<Isa> IsasHere() {
   std::vector<Isa> isas;
-  for (Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
+  for (Isa isa :
+       {Isa::kScalar, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
     if (MakeKernels(isa).ok()) isas.push_back(isa);
   }
   return isas;
@@ -25,6 +26,14 @@ inline std::vector<Isa> IsasHere() {
 inline std::vector<Isa> IsasHereOrEmulated() {
   std::vector<Isa> isas = IsasHere();
   if (CpuHas(Isa::kAvx512) && !CpuHas(Isa::kAmx)) isas.push_back(Isa::kAmx);
+  return isas;
+}
+
+// And AVX-VNNI, of which integer products alone are code of their own, where it is to be emulated
+// (testing/avx_vnni_emulator.h).
+inline std::vector<Isa> IntegerIsasHereOrEmulated() {
+  std::vector<Isa> isas = IsasHereOrEmulated();
+  if (CpuHas(Isa::kAvx2) && !CpuHas(Isa::kAvxVnni)) isas.push_back(Isa::kAvxVnni);
   return isas;
 }
 

@@ -15,12 +15,12 @@ namespace skein {
 struct MachineLimits {
   double amx_bf16_tflops = 0;  // 0 without a matrix unit
   double amx_int8_tflops = 0;  // 0 without one; counts multiplications and additions of integers
-  // With AVX2 if that is the instruction set, otherwise with the widest vectors.
+  // With AVX2's vectors if the instruction set is AVX2 or AVX-VNNI, otherwise with the widest.
   double fma_f32_tflops = 0;
   double read_gbps = 0;           // for reading memory that is in no cache
   double avx512_bf16_tflops = 0;  // 0 without AVX512-BF16
   // Rate of integer products on vectors, with the instructions of int8 products on the instruction
-  // set: VNNI, or AVX2's three instructions.
+  // set: VNNI, AVX-VNNI, or AVX2's three instructions.
   double vector_int8_tflops = 0;
 
   // The peak rate of products with matrices of this type (kBf16, kInt8 or kBlocks) on this

@@ -74,6 +74,28 @@ __attribute__((target("avx512f,avx512vnni"))) double RunVnniPeak(const std::byte
   return static_cast<double>(steps) * kSums * 2 * 64;
 }
 
+__attribute__((target("avx2"))) double RunAvxVnniPeak(const std::byte* operands, int64_t steps,
+                                                      int32_t* result) {
+  constexpr int kSums = 12;
+  const auto load = [operands](int i) __attribute__((target("avx2"))) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(operands + 32 * i));
+  };
+  const __m256i x = load(0), even = load(1), odd = load(2);
+  __m256i sums[kSums];
+#pragma GCC unroll 12
+  for (int i = 0; i < kSums; ++i) sums[i] = load(i + 3);
+  for (int64_t s = 0; s < steps; ++s) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kSums; ++i) {
+      asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums[i]) : "x"(x), "x"(i % 2 == 0 ? even : odd));
+    }
+  }
+#pragma GCC unroll 12
+  for (int i = 1; i < kSums; ++i) sums[0] = _mm256_add_epi32(sums[0], sums[i]);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(result), sums[0]);
+  return static_cast<double>(steps) * kSums * 2 * 32;
+}
+
 // The instructions of Winograd's inner product (kernels/cpu/gemm_int8_winograd_body.h).
 __attribute__((target("avx2"))) double RunAvx2Int8Peak(const std::byte* operands, int64_t steps,
                                                        int32_t* result) {
@@ -151,12 +173,14 @@ __attribute__((target("avx512f,avx512bf16"))) double RunAvx512Bf16Peak(const std
 }
 
 double RunInt8Peak(Isa isa, const std::byte* operands, int64_t steps, int32_t* result) {
-  const bool wide = isa != Isa::kAvx2 && CpuHas(Isa::kAvx512) && CpuHasVnni();
-  return wide ? RunVnniPeak(operands, steps, result) : RunAvx2Int8Peak(operands, steps, result);
+  const bool wide = isa < Isa::kAvxVnni && CpuHas(Isa::kAvx512) && CpuHasVnni();
+  if (wide) return RunVnniPeak(operands, steps, result);
+  if (isa < Isa::kAvx2 && CpuHas(Isa::kAvxVnni)) return RunAvxVnniPeak(operands, steps, result);
+  return RunAvx2Int8Peak(operands, steps, result);
 }
 
 double RunFmaPeak(Isa isa, const float* operands, int64_t steps, float* result) {
-  const bool wide = isa != Isa::kAvx2 && CpuHas(Isa::kAvx512);
+  const bool wide = isa < Isa::kAvxVnni && CpuHas(Isa::kAvx512);
   return wide ? RunAvx512Peak(operands, steps, result) : RunAvx2Peak(operands, steps, result);
 }
 

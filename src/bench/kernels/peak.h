@@ -23,13 +23,13 @@ double RunAmxInt8Peak(const std::byte* operands, int64_t steps);
 double RunAvx512Bf16Peak(const std::byte* operands, int64_t steps, float* result);
 
 // Computes `steps` times a number of independent vector dot products of int8; each adds four
-// products to an int32. The number is 24 with VNNI, or 12 with AVX2 if `isa` is kAvx2 or there is
-// no VNNI. Returns the multiplications and additions. result: [16]. REQUIRES: AVX2.
+// products to an int32. They are those of `isa` and this machine: 24 of AVX-512's VNNI, 12 of
+// AVX-VNNI, or 10 of AVX2. Returns the multiplications and additions. result: [16]. REQUIRES: AVX2.
 double RunInt8Peak(Isa isa, const std::byte* operands, int64_t steps, int32_t* result);
 
 // Computes `steps` times a number of independent FMAs of f32, with operands [256] and result [16].
-// The number is 12 with AVX2's vectors if `isa` is kAvx2, otherwise 16 with this machine's widest
-// vectors. Returns the floating-point operations. REQUIRES: AVX2.
+// The number is 16 with AVX-512's vectors, or 12 with AVX2's, if `isa` or this machine has no wider
+// ones. Returns the floating-point operations. REQUIRES: AVX2.
 double RunFmaPeak(Isa isa, const float* operands, int64_t steps, float* result);
 
 // Reads `bytes` bytes, a multiple of 512, in lines of 64 bytes.

@@ -20,6 +20,12 @@ bool HasAvx512() {
 
 bool HasAvx512Bf16() { return HasAvx512() && __builtin_cpu_supports("avx512bf16"); }
 
+bool HasAvxVnni() {
+  constexpr unsigned kAvxVnni = 1u << 4;  // leaf 7, subleaf 1, EAX
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & kAvxVnni) != 0;
+}
+
 bool HasAmx() {
   constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24, kAmxInt8 = 1u << 25;
   constexpr unsigned kAll = kAmxBf16 | kAmxTile | kAmxInt8;  // leaf 7, EDX
@@ -41,6 +47,8 @@ bool CpuHas(Isa isa) {
       return HasAvx512Bf16();
     case Isa::kAvx512:
       return HasAvx512();
+    case Isa::kAvxVnni:
+      return CpuHas(Isa::kAvx2) && HasAvxVnni();
     case Isa::kAvx2:
       return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && HasF16c();
     case Isa::kScalar:

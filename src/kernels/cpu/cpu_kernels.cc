@@ -32,6 +32,8 @@ CpuOps OpsOf(Isa isa) {
       ops.gemm_blocks = BlocksOf512();
       return ops;
     }
+    case Isa::kAvxVnni:
+      return AvxVnniOps();
     case Isa::kAvx2:
       return Avx2Ops();
     case Isa::kScalar:

@@ -62,8 +62,9 @@ inline void Int8TileOfRows(int rows, const int8_t* a, int64_t lda, const std::by
 }
 
 // Computes scaled sums of rows [row_begin, row_begin + rows) and of the P panels from panel `first`
-// on, to c [rows, 16 P]. The loop over blocks of k is outside the loop over rows, so that the
-// panels' part of a block stays in the first-level cache.
+// on, to c [rows, 16 P]. The sums of some S start from PackedWeight::offsets. The loop over blocks
+// of k is outside the loop over rows, so that the panels' part of a block stays in the first-level
+// cache.
 template <class V, class S, int kMaxRows, int P>
 inline void Int8PanelSums(const GemmCall& call, int32_t first, int32_t row_begin, int32_t rows,
                           float* c) {
@@ -73,7 +74,11 @@ inline void Int8PanelSums(const GemmCall& call, int32_t first, int32_t row_begin
   constexpr int64_t kAhead = 4096;
   alignas(64) int32_t sums[kRowsPerChunk * 16 * P];
   const int32_t k = call.w->k(), most = RowsPerTile(rows, kMaxRows);
-  for (int32_t i = 0; i < rows * 16 * P; ++i) sums[i] = 0;
+  for (int p = 0; p < P; ++p) {
+    constexpr int32_t kZeros[16] = {};
+    const int32_t* start = S::kStartsFromOffsets ? call.w->offsets() + 16 * (first + p) : kZeros;
+    for (int32_t r = 0; r < rows; ++r) __builtin_memcpy(sums + 16 * (r * P + p), start, 64);
+  }
   const int8_t* a = static_cast<const int8_t*>(call.a) + row_begin * call.lda;
   for (int32_t k_begin = 0; k_begin < k; k_begin += kBlock) {
     const int32_t count = k - k_begin < kBlock ? k - k_begin : kBlock;
@@ -118,9 +123,9 @@ void GemmInt8(const GemmCall& call) {
     }
   }
   for (; panel + V::kTilePanels <= end; panel += V::kTilePanels) {
-    Int8PanelGroup<V, S, V::kInt8Rows, V::kTilePanels>(call, panel);
+    Int8PanelGroup<V, S, S::kRows, V::kTilePanels>(call, panel);
   }
-  for (; panel < end; ++panel) Int8PanelGroup<V, S, V::kInt8Rows, 1>(call, panel);
+  for (; panel < end; ++panel) Int8PanelGroup<V, S, S::kRows, 1>(call, panel);
 }
 
 }  // namespace skein

@@ -58,6 +58,7 @@ struct CpuOps {
 
 CpuOps ScalarOps();
 CpuOps Avx2Ops();
+CpuOps AvxVnniOps();
 CpuOps Avx512Ops();  // without gemm_int8 and gemm_blocks
 // Products and attention of the BF16 class.
 void Avx512Bf16Gemm(const GemmCall& call);

@@ -12,7 +12,6 @@ struct Vec {
   static constexpr int kTileRows = 6;
   static constexpr int kTilePanels = 1;
   static constexpr int kStreamPanels = 4;
-  static constexpr int kInt8Rows = 5;
   static constexpr int kBlockRows = 5;
   static constexpr int kDirectRows = 1;
   static constexpr int kBlockStreams = 4;
@@ -216,6 +215,8 @@ inline Vec AddExponent(Vec p, Vec n) {
 
 // 16 sums of int8 products, with the contract of scalar::Sums.
 struct Sums {
+  static constexpr int kRows = 5;
+  static constexpr bool kStartsFromOffsets = false;
   __m256i lo, hi;
 
   struct Quads {

@@ -12,7 +12,6 @@ struct Vec {
   static constexpr int kTileRows = 6;
   static constexpr int kTilePanels = 4;
   static constexpr int kStreamPanels = 4;
-  static constexpr int kInt8Rows = 6;
   static constexpr int kBlockRows = 8;
   static constexpr int kDirectRows = 16;
   static constexpr int kBlockStreams = 1;

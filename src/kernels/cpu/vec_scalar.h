@@ -15,7 +15,6 @@ struct Vec {
   static constexpr int kTileRows = 2;  // rows and panels of a register tile
   static constexpr int kTilePanels = 1;
   static constexpr int kStreamPanels = 1;  // panels read at the same time for a single row
-  static constexpr int kInt8Rows = 2;      // rows of a register tile of int8
   static constexpr int kBlockRows = 2;     // rows of a register tile of blocks
   // The most rows for which blocks are not unpacked to memory.
   static constexpr int kDirectRows = 1;
@@ -222,6 +221,9 @@ inline Vec AddExponent(Vec p, const Vec& n) {
 
 // The sums of int8 products of 16 columns.
 struct Sums {
+  static constexpr int kRows = 2;  // of a register tile
+  // Whether the sums start from PackedWeight::offsets, or from zero.
+  static constexpr bool kStartsFromOffsets = false;
   int32_t lane[16];
 
   struct Quads {

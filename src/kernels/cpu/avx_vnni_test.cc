@@ -1,0 +1,105 @@
+// Tests vpdpbusd: the processor, or its emulator, by the definition, and that the kernels use it.
+
+#include <gtest/gtest.h>
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "kernels/cpu/cpu_features.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "testing/isa_emulation.h"
+#include "testing/random_values.h"
+
+namespace skein {
+namespace {
+
+using testing::IsaEmulation;
+using testing::RandomValues;
+using testing::Range;
+using testing::ScopedAvxVnniEmulation;
+
+struct Operands {
+  int32_t sums[8];
+  uint8_t unsigned_bytes[32];
+  int8_t signed_bytes[32];
+};
+
+#pragma GCC push_options
+#pragma GCC target("avx2")
+
+template <bool kFromMemory>
+void RunInstruction(Operands& operands) {
+  const auto load = [](const void* p) __attribute__((target("avx2"))) {
+    return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+  };
+  __m256i sums = load(operands.sums);
+  const __m256i x = load(operands.unsigned_bytes);
+  if constexpr (kFromMemory) {
+    const auto& memory = *reinterpret_cast<const __m256i_u*>(operands.signed_bytes);
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(x), "m"(memory));
+  } else {
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(x), "x"(load(operands.signed_bytes)));
+  }
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(operands.sums), sums);
+}
+
+#pragma GCC pop_options
+
+TEST(AvxVnniTest, TheInstructionAddsProductsOfUnsignedAndSignedBytes) {
+  if (!CpuHas(Isa::kAvx2)) GTEST_SKIP() << "needs AVX2";
+  const IsaEmulation emulation(Isa::kAvxVnni);
+  RandomValues random;
+  for (int i = 0; i < 2000; ++i) {
+    Operands operands;
+    for (int32_t& sum : operands.sums) {
+      sum =
+          random.Integer(std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
+    }
+    for (uint8_t& x : operands.unsigned_bytes) x = static_cast<uint8_t>(random.Integer(0, 255));
+    for (int8_t& x : operands.signed_bytes) x = static_cast<int8_t>(random.Integer(-128, 127));
+    int32_t expected[8];
+    for (int j = 0; j < 8; ++j) {
+      auto sum = static_cast<uint32_t>(operands.sums[j]);  // wraps around
+      for (int k = 4 * j; k < 4 * j + 4; ++k) {
+        sum += static_cast<uint32_t>(operands.unsigned_bytes[k] * operands.signed_bytes[k]);
+      }
+      expected[j] = static_cast<int32_t>(sum);
+    }
+    i % 2 == 0 ? RunInstruction<false>(operands) : RunInstruction<true>(operands);
+    ASSERT_EQ(std::memcmp(operands.sums, expected, sizeof(expected)), 0) << i;
+  }
+}
+
+// One for each eight columns and four terms, and for each row.
+TEST(AvxVnniTest, ProductsOfInt8UseTheInstruction) {
+  const IsaEmulation emulation(Isa::kAvxVnni);
+  if (!emulation.active()) GTEST_SKIP() << "instructions are counted where they are emulated";
+  if (!CpuHas(Isa::kAvx2)) GTEST_SKIP() << "needs AVX2";
+  constexpr int32_t kRows = 7, kColumns = 32, kTerms = 64;
+  RandomValues random;
+  PackedWeight w(kColumns, kTerms, DType::kInt8);
+  w.PackRows(0, kColumns,
+             random.Floats(size_t{kColumns} * kTerms, DType::kF32, Range::kPlain).data(),
+             DType::kF32);
+  const std::vector<int8_t> rows(size_t{kRows} * kTerms, 3);
+  const std::vector<float> scales(kRows, 1.0f);
+  std::vector<float> out(size_t{kRows} * kColumns);
+  const int64_t before = ScopedAvxVnniEmulation::num_executed();
+  MakeCpuKernels(Isa::kAvxVnni)
+      ->Gemm({.a = rows.data(),
+              .lda = kTerms,
+              .a_scales = scales.data(),
+              .m = kRows,
+              .w = &w,
+              .n_end = kColumns,
+              .out = out.data(),
+              .ldo = kColumns});
+  EXPECT_EQ(ScopedAvxVnniEmulation::num_executed() - before,
+            int64_t{kRows} * (kColumns / 8) * (kTerms / 4));
+}
+
+}  // namespace
+}  // namespace skein
