@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apps/host/choice.h"
+#include "apps/host/help.h"
 #include "apps/host/model_choices.h"
 #include "bench/bench_command.h"
 #include "bench/gpu/gpu_cases.h"
@@ -373,6 +374,8 @@ void AddBenchGpuCommand(CLI::App* bench, int* exit_status) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   AddJsonOption(app, &options->json);
+  ShowFirst(app, {"--parts", "--model", "--dtype", "--quantization", "--emulated",
+                  "--prompt-tokens", "--prompts", "--batch", "--repetitions", "--json"});
   RunOnBench(app, options, exit_status, RunGpuBench);
 }
 
