@@ -360,7 +360,8 @@ __device__ __forceinline__ void AddRows(const BlockPanels<Tile, GemmOutput::kAdd
     return WritePanel<GemmOutput::kAdd>(args, BlockRows<false>(args), first_row, column, of_w,
                                         sums[0]);
   }
-  AddBias(args, of_w, of_w + 1, sums[0]);
+  const bool exists = column < args.columns;
+  if (exists) AddBias(args, of_w, of_w + 1, sums[0]);
   const bool is_even = lane.group % 2 == 0;
   const int row = first_row + lane.quad * 2 + (is_even ? 0 : 1);
   float* const out = static_cast<float*>(args.out) + row * args.ldo + column / 4 * 4;
@@ -374,9 +375,7 @@ __device__ __forceinline__ void AddRows(const BlockPanels<Tile, GemmOutput::kAdd
       four[half] = is_even ? sum[0] : got;
       four[2 + half] = is_even ? got : sum[1];
     }
-    if (row + 8 * tile < args.m && column < args.columns) {
-      AddToMemory(out + 8 * tile * args.ldo, four);
-    }
+    if (exists && row + 8 * tile < args.m) AddToMemory(out + 8 * tile * args.ldo, four);
   }
 }
 

@@ -250,7 +250,7 @@ __global__ void CopySlotsKernel(CopySlotsArgs a) {
       for (int w = 0; w < 4; ++w) {
         if (w < whole) to[at].of[w] = loaded[k].of[w];
         if (chunks.HasHalfWords(at)) {
-          *reinterpret_cast<uint16_t*>(&to[at].of[w]) = static_cast<uint16_t>(loaded[k].of[w]);
+          __builtin_memcpy(&to[at].of[w], &loaded[k].of[w], sizeof(uint16_t));
         }
       }
     }
