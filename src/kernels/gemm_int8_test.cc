@@ -117,12 +117,13 @@ TEST_P(GemmInt8Test, EqualsTheReferenceForLargeShapes) {
 
 // Tests the largest sums that are possible, of either sign.
 TEST_P(GemmInt8Test, NoSumOverflows) {
-  if (emulation_.active()) GTEST_SKIP() << "takes too long";
-  constexpr int32_t kRows = 18, kCols = 3;
-  const std::vector<float> a(size_t(kRows) * kMaxInt8Terms, 1.0f);
+  if (GetParam() == Isa::kAmx && emulation_.active()) GTEST_SKIP() << "takes too long";
+  constexpr int32_t kCols = 3;
+  const int32_t rows = emulation_.active() ? 2 : 18;
+  const std::vector<float> a(size_t(rows) * kMaxInt8Terms, 1.0f);
   std::vector<float> w(size_t(kCols) * kMaxInt8Terms, 1.0f);
   std::fill_n(w.begin(), kMaxInt8Terms, -1.0f);
-  EXPECT_TRUE(CheckProduct({kRows, kCols, kMaxInt8Terms}, a, w, false, false, 0));
+  EXPECT_TRUE(CheckProduct({rows, kCols, kMaxInt8Terms}, a, w, false, false, 0));
 }
 
 // A NaN or an infinity in a row reaches all results of that row, and no others.

@@ -270,8 +270,8 @@ class Kernels {
 Result<std::unique_ptr<Kernels>> MakeKernels(Isa isa);
 
 // The best instruction set of this machine, or the one that SKEIN_FORCE_ISA names (amx,
-// avx512-bf16, avx512, avx2, scalar). kInvalidArgument for an unknown name, kUnsupported for a set
-// that this machine lacks.
+// avx512-bf16, avx512, avx-vnni, avx2, scalar). kInvalidArgument for an unknown name, kUnsupported
+// for a set that this machine lacks.
 Result<Isa> SelectIsa();
 
 }  // namespace skein

@@ -120,7 +120,7 @@ TEST_P(ForestTest, SharingAPrefixChangesNoBit) {
 
 std::vector<Isa> Isas() {
   std::vector<Isa> isas;
-  for (const Isa isa : {Isa::kAmx, Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2}) {
+  for (const Isa isa : {Isa::kAmx, Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvxVnni, Isa::kAvx2}) {
     if (MakeKernels(isa).ok()) isas.push_back(isa);
   }
   return isas;

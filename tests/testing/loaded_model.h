@@ -152,7 +152,7 @@ class StoppingKernels final : public Kernels {
 // The instruction sets of this machine that form one numeric class: equal bits.
 inline std::vector<Isa> FmaIsas() {
   std::vector<Isa> isas;
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512}) {
     if (MakeKernels(isa).ok()) isas.push_back(isa);
   }
   return isas;
@@ -163,7 +163,7 @@ inline std::vector<Isa> FmaIsas() {
 // nothing else.
 inline std::vector<Isa> VectorIsas() {
   std::vector<Isa> isas;
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
     if (MakeKernels(isa).ok()) isas.push_back(isa);
   }
   if (isas.empty()) isas.push_back(Isa::kScalar);

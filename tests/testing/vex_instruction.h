@@ -23,6 +23,7 @@ struct VexInstruction {
 
   // Decodes the instruction at the instruction pointer. Returns false if it is of another kind.
   bool Decode(const gregset_t& gregs) {
+    *this = {};
     constexpr int kMap0F38 = 2;
     const auto* code = reinterpret_cast<const uint8_t*>(gregs[REG_RIP]);
     if (code[0] != 0xC4 || (code[1] & 0x1f) != kMap0F38) return false;

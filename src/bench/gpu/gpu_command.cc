@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -155,6 +156,12 @@ Result<std::unique_ptr<Runtime>> LoadForPasses(std::unique_ptr<cuda::Device> dev
                                                const GpuBenchOptions& options, int32_t steps) {
   const int32_t decoded = kContext + steps + 1, batch = std::ranges::max(options.batches);
   const int32_t longest = std::max(std::ranges::max(options.prompt_tokens), decoded);
+  if (int64_t{options.prompts} * longest > std::numeric_limits<int32_t>::max()) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("--prompts: {} prompts of {} tokens are too many for one pass",
+                              options.prompts, longest),
+                  "prompts");
+  }
   return LoadOn(std::move(device), options,
                 {.max_model_len = longest,
                  .max_num_batched_tokens = std::max(options.prompts * longest, batch),

@@ -62,7 +62,9 @@ TEST(BenchLimitsTest, FmasAreThoseOfTheInstructionSet) {
   const std::vector<float> operands(256, 0.5f);
   float result[16] = {};
   const auto flops_of_a_step = [&](Isa isa) { return RunFmaPeak(isa, operands.data(), 1, result); };
-  EXPECT_EQ(flops_of_a_step(Isa::kAvx2), 12 * 8 * 2);
+  for (const Isa isa : {Isa::kAvxVnni, Isa::kAvx2}) {
+    EXPECT_EQ(flops_of_a_step(isa), 12 * 8 * 2) << NameOf(isa);
+  }
   const double widest = CpuHas(Isa::kAvx512) ? 16 * 16 * 2 : 12 * 8 * 2;
   for (const Isa isa : {Isa::kScalar, Isa::kAvx512, Isa::kAmx}) {
     EXPECT_EQ(flops_of_a_step(isa), widest) << NameOf(isa);

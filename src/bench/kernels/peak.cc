@@ -172,15 +172,18 @@ __attribute__((target("avx512f,avx512bf16"))) double RunAvx512Bf16Peak(const std
   return static_cast<double>(steps) * kSums * 2 * 32;
 }
 
+// Whether the set's vectors are AVX2's although the machine may have wider ones.
+bool HasVectorsOfAvx2(Isa isa) { return isa == Isa::kAvxVnni || isa == Isa::kAvx2; }
+
 double RunInt8Peak(Isa isa, const std::byte* operands, int64_t steps, int32_t* result) {
-  const bool wide = isa < Isa::kAvxVnni && CpuHas(Isa::kAvx512) && CpuHasVnni();
+  const bool wide = !HasVectorsOfAvx2(isa) && CpuHas(Isa::kAvx512) && CpuHasVnni();
   if (wide) return RunVnniPeak(operands, steps, result);
-  if (isa < Isa::kAvx2 && CpuHas(Isa::kAvxVnni)) return RunAvxVnniPeak(operands, steps, result);
+  if (isa != Isa::kAvx2 && CpuHas(Isa::kAvxVnni)) return RunAvxVnniPeak(operands, steps, result);
   return RunAvx2Int8Peak(operands, steps, result);
 }
 
 double RunFmaPeak(Isa isa, const float* operands, int64_t steps, float* result) {
-  const bool wide = isa < Isa::kAvxVnni && CpuHas(Isa::kAvx512);
+  const bool wide = !HasVectorsOfAvx2(isa) && CpuHas(Isa::kAvx512);
   return wide ? RunAvx512Peak(operands, steps, result) : RunAvx2Peak(operands, steps, result);
 }
 

@@ -114,11 +114,11 @@ void CopyAsync16(void* shared, const void* global, bool exists) {
   const void* from = static_cast<const std::byte*>(global) + kFromOffset;
   Emulator::Current().Copy16(static_cast<std::byte*>(shared) + kOffset, exists ? from : nullptr);
 }
-struct SharedPlace {
-  explicit SharedPlace(void* shared) : address(static_cast<std::byte*>(shared)) {}
+struct SharedAddress {
+  explicit SharedAddress(void* shared) : address(static_cast<std::byte*>(shared)) {}
   std::byte* address;
 };
-inline void CopyAsync16(const SharedPlace& to, int offset, const void* global) {
+inline void CopyAsync16(const SharedAddress& to, int offset, const void* global) {
   Emulator::Current().Copy16(to.address + offset, global);
 }
 inline void CommitCopies() { Emulator::Current().CommitCopies(); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ceil_div.h"
@@ -80,9 +81,14 @@ TEST(OperatorSlices, ShortPromptsHaveNone) {
 
 TEST(OperatorSlices, NoSliceOfALongPromptIsLong) {
   for (const ModelConfig& config : {Config600m(), Config4b(), Config8b(), Config32b()}) {
-    for (const int32_t num_tokens : {3000, 8192, 16384, 32768}) {
+    for (const auto& [num_tokens, persistent] : {std::pair{3000, false},
+                                                 {3000, true},
+                                                 {8192, false},
+                                                 {8192, true},
+                                                 {16384, false},
+                                                 {32768, true}}) {
       SCOPED_TRACE(std::to_string(config.hidden_size) + ", " + std::to_string(num_tokens));
-      const Slices slices(config, 0, num_tokens);
+      const Slices slices(config, 0, num_tokens, kSliceUs, DType::kBf16, persistent);
       for (const int op : kDenseOps) {
         ExpectWhole(slices.Of(op), op == kAttention ? slices.num_tiles() : num_tokens);
         const bool wide = (op == kGateUp || op == kDown) && config.hidden_size > 5000;

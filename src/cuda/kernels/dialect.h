@@ -144,7 +144,7 @@ __device__ __forceinline__ void TakeRegisters() {
 }
 
 // Adds four values to four of memory, at a multiple of 16 bytes, in code for sm_90. Each sum is
-// rounded as others are, and denormals are flushed.
+// rounded as others are, and denormals are flushed (PTX ISA, "red").
 __device__ __forceinline__ void AddToMemory(float* global, const float (&values)[4]) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"l"(global),
@@ -162,17 +162,19 @@ __device__ __forceinline__ void CopyAsync16(void* shared, const void* global, bo
                "l"(global), "r"(bytes), "n"(kOffset), "n"(kFromOffset)
                : "memory");
 }
-// A place in shared memory to which a thread copies more than once. Its address is computed once:
-// the assembly keeps the compiler from computing it again for each copy.
-struct SharedPlace {
-  __device__ __forceinline__ explicit SharedPlace(const void* shared)
+
+// An address in shared memory behind which a thread copies more than once. It is computed once: the
+// assembly keeps the compiler from computing it again for each copy.
+struct SharedAddress {
+  __device__ __forceinline__ explicit SharedAddress(const void* shared)
       : address(static_cast<uint32_t>(__cvta_generic_to_shared(shared))) {
     asm volatile("" : "+r"(address));
   }
   uint32_t address;
 };
-// Copies 16 bytes to the place `offset` bytes behind `to`.
-__device__ __forceinline__ void CopyAsync16(const SharedPlace& to, int offset, const void* global) {
+// Copies 16 bytes to the address `offset` bytes behind `to`.
+__device__ __forceinline__ void CopyAsync16(const SharedAddress& to, int offset,
+                                            const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to.address + offset), "l"(global)
                : "memory");
 }

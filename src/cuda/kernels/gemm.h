@@ -95,8 +95,8 @@ class StepCopies {
                                         typename Tile::Shared& shared)
       : to_w_(shared.w[0][Slot(0)].Chunk(ThreadModulo(kPanelChunks))),
         to_rows_{
-            SharedPlace(shared.rows[0].Chunk(Row(0), ThreadModulo(kStepChunks))),
-            SharedPlace(shared.rows[0].Chunk(Row(1 % kRowChunks), ThreadModulo(kStepChunks)))} {
+            SharedAddress(shared.rows[0].Chunk(Row(0), ThreadModulo(kStepChunks))),
+            SharedAddress(shared.rows[0].Chunk(Row(1 % kRowChunks), ThreadModulo(kStepChunks)))} {
     const GemmArgs& args = panels.args;
 #pragma unroll
     for (int i = 0; i < kSlots; ++i) {
@@ -180,7 +180,7 @@ class StepCopies {
   const uint32_t* a_[kRowChunks];
   bool exists_[kRowChunks];  // whether a_[i] is a row
   // The thread's first chunk of w, and of rows in passes 0 and 1, in stage 0.
-  const SharedPlace to_w_, to_rows_[2];
+  const SharedAddress to_w_, to_rows_[2];
 };
 
 // A warp's words of a step: those of its panels, and, where they are few, those of the rows.

@@ -166,6 +166,32 @@ TEST(Gemm, PersistentBlocksComputeTileAfterTile) {
   }
 }
 
+// Four columns at a time where rows have 16 bytes: whole panels and one of four columns, with a
+// bias and without. Outputs at other addresses are added one by one.
+TEST(Gemm, PersistentBlocksAddToTheOutputs) {
+  RandomValues random;
+  for (const int32_t n : {132, 144}) {
+    for (const bool biased : {false, true}) {
+      for (const int32_t first : {0, 1}) {
+        Operands operands(random, DType::kBf16, DType::kBf16, 130, n, 96, 4);
+        operands.out.insert(operands.out.begin(), first, 7.0f);
+        operands.args.out = operands.out.data() + first;
+        if (!biased) {
+          std::ranges::fill(operands.bias, 0.0f);
+          operands.args.bias = nullptr;
+        }
+        std::vector<float> expected(operands.out.begin() + first, operands.out.end());
+        operands.Expect(true, &expected);
+        expected.insert(expected.begin(), first, 7.0f);
+        ExpectSameInAnyOrder(GemmLaunch(DType::kBf16, GemmOutput::kAdd, DType::kF32, operands.args,
+                                        ChoiceOf(TileSize::kPersistentLarge)),
+                             std::span(operands.out));
+        EXPECT_TRUE(SameBits(operands.out, expected)) << n << " " << biased << " " << first;
+      }
+    }
+  }
+}
+
 // The rows of a product are what the kernel before it writes: rows that are copied before that
 // would be old. Weights are copied before.
 TEST(Gemm, PersistentBlocksWaitForTheKernelBefore) {

@@ -101,5 +101,36 @@ TEST(AvxVnniTest, ProductsOfInt8UseTheInstruction) {
             int64_t{kRows} * (kColumns / 8) * (kTerms / 4));
 }
 
+// The same in each block of 32 terms: a row alone, and several that share a panel's values.
+TEST(AvxVnniTest, ProductsOfBlocksUseTheInstruction) {
+  const IsaEmulation emulation(Isa::kAvxVnni);
+  if (!emulation.active()) GTEST_SKIP() << "instructions are counted where they are emulated";
+  if (!CpuHas(Isa::kAvx2)) GTEST_SKIP() << "needs AVX2";
+  constexpr int32_t kColumns = 16, kTerms = 64, kBlocks = kTerms / kBlockTerms;
+  for (const BlockFormat format : {BlockFormat::kQ4_0, BlockFormat::kQ8_0}) {
+    PackedWeight w(kColumns, kTerms, std::vector<BlockFormat>(1, format));
+    const std::vector<std::byte> file(size_t{kColumns} * kBlocks * TraitsOf(format).file_bytes);
+    w.PackBlocks(0, kColumns, file.data(), format);
+    for (const int32_t rows : {1, 5}) {
+      const std::vector<int8_t> a(size_t(rows) * kTerms, 3);
+      const std::vector<RowBlock> blocks(size_t(rows) * kBlocks);
+      std::vector<float> out(size_t(rows) * kColumns);
+      const int64_t before = ScopedAvxVnniEmulation::num_executed();
+      MakeCpuKernels(Isa::kAvxVnni)
+          ->Gemm({.a = a.data(),
+                  .lda = kTerms,
+                  .a_blocks = blocks.data(),
+                  .m = rows,
+                  .w = &w,
+                  .n_end = kColumns,
+                  .out = out.data(),
+                  .ldo = kColumns});
+      EXPECT_EQ(ScopedAvxVnniEmulation::num_executed() - before,
+                int64_t{rows} * (kColumns / 8) * (kTerms / 4))
+          << TraitsOf(format).name << " " << rows;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace skein

@@ -247,7 +247,8 @@ INSTANTIATE_TEST_SUITE_P(
         SweepCase{"bf16", "none", Isa::kAvx512Bf16, 2}, SweepCase{"f32", "none", Isa::kAvx2, 1},
         SweepCase{"f32", "none", Isa::kAvx2, 2}, SweepCase{"bf16", "none", Isa::kAvx2, 2},
         SweepCase{"bf16", "int8", Isa::kAvx2, 2}, SweepCase{"bf16", "int4", Isa::kAvx512, 2},
-        SweepCase{"bf16", "int4", Isa::kAvx2, 2}),
+        SweepCase{"bf16", "int4", Isa::kAvx2, 2}, SweepCase{"bf16", "int8", Isa::kAvxVnni, 2},
+        SweepCase{"bf16", "int4", Isa::kAvxVnni, 2}),
     [](const auto& test) {
       return std::string(test.param.dtype) + "_" + test.param.quantization + "_" +
              testing::TestNameOf(test.param.isa) + "_" + std::to_string(test.param.threads) +
