@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -12,7 +11,7 @@
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "kernels/reference.h"
-#include "testing/amx_emulator.h"
+#include "testing/isa_emulation.h"
 #include "testing/isas.h"
 #include "testing/random_values.h"
 
@@ -111,10 +110,7 @@ struct Row {
 
 class AttentionTest : public ::testing::TestWithParam<Isa> {
  protected:
-  void SetUp() override {
-    if (GetParam() == Isa::kAmx && !CpuHas(Isa::kAmx)) emulation_.emplace();
-    kernels_ = MakeCpuKernels(GetParam());
-  }
+  void SetUp() override { kernels_ = MakeCpuKernels(GetParam()); }
 
   PagedMemory Memory(DType dtype, int32_t head_dim, int32_t num_keys) {
     // All classes but FMA multiply invisible values by zero. Therefore KV blocks are zeroed when
@@ -172,7 +168,7 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
            << " rows, first of " << rows[0].num_keys << " keys)";
   }
 
-  std::optional<testing::ScopedAmxEmulation> emulation_;
+  const testing::IsaEmulation emulation_{GetParam()};
   RandomValues random_;
   std::unique_ptr<Kernels> kernels_;
 };

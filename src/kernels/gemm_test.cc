@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "base/aligned_buffer.h"
 #include "base/fp_mode.h"
-#include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/kernels.h"
 #include "kernels/reference.h"
-#include "testing/amx_emulator.h"
+#include "testing/isa_emulation.h"
 #include "testing/isas.h"
 #include "testing/random_values.h"
 
@@ -34,10 +32,7 @@ struct Case {
 
 class GemmTest : public ::testing::TestWithParam<Isa> {
  protected:
-  void SetUp() override {
-    if (GetParam() == Isa::kAmx && !CpuHas(Isa::kAmx)) emulation_.emplace();
-    kernels_ = MakeCpuKernels(GetParam());
-  }
+  void SetUp() override { kernels_ = MakeCpuKernels(GetParam()); }
 
   // Runs the case in a matrix with wider rows than needed. If `cut` is positive, the columns are
   // computed in two calls, divided at `cut`.
@@ -93,7 +88,7 @@ class GemmTest : public ::testing::TestWithParam<Isa> {
            << " (m " << m << ", n " << n << ", k " << k << ", " << NameOf(c.dtype) << ")";
   }
 
-  std::optional<testing::ScopedAmxEmulation> emulation_;
+  const testing::IsaEmulation emulation_{GetParam()};
   RandomValues random_;
   std::unique_ptr<Kernels> kernels_;
 };
@@ -148,7 +143,7 @@ TEST_P(GemmTest, ARowAloneEqualsTheRowAmongOthers) {
 
 // More rows than the kernels take at a time, and a k that exceeds their caches.
 TEST_P(GemmTest, EqualsTheReferenceForLargeShapes) {
-  if (GetParam() == Isa::kScalar || emulation_.has_value()) GTEST_SKIP() << "takes too long";
+  if (GetParam() == Isa::kScalar || emulation_.active()) GTEST_SKIP() << "takes too long";
   EXPECT_TRUE(Check({{290, 47, 100}, DType::kBf16, Range::kExtreme, true, true}));
   EXPECT_TRUE(Check({{150, 70, 2500}, DType::kBf16, Range::kExtreme}));
   EXPECT_TRUE(Check({{150, 70, 2500}, DType::kBf16, Range::kExtreme, true, true}));
@@ -190,7 +185,7 @@ TEST_P(GemmTest, TilesOfRowsHaveTheBitsOfRows) {
                                    {33, 80, 1120},
                                    {49, 32, 9000},
                                    {288, 48, 2080}}) {
-    if (m * k > 100000 && (GetParam() == Isa::kScalar || emulation_.has_value())) continue;
+    if (m * k > 100000 && (GetParam() == Isa::kScalar || emulation_.active())) continue;
     const int32_t width = (k + 31) / 32 * 32, out_width = (half + 31) / 32 * 32;
     const int32_t tile_rows = (m + 15) / 16 * 16;
     const std::vector<float> values = random_.Floats(size_t(m) * k, DType::kBf16, Range::kPlain);

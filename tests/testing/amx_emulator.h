@@ -12,7 +12,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 
 #include "base/dtype.h"
@@ -151,17 +150,6 @@ class EmulatedTiles {
 // time.
 class ScopedAmxEmulation {
  public:
-  ScopedAmxEmulation() {
-    struct sigaction action = {};
-    action.sa_sigaction = &OnIllegalInstruction;
-    action.sa_flags = SA_SIGINFO;
-    sigemptyset(&action.sa_mask);
-    if (sigaction(SIGILL, &action, &former_) != 0) std::abort();
-  }
-  ~ScopedAmxEmulation() { sigaction(SIGILL, &former_, nullptr); }
-  ScopedAmxEmulation(const ScopedAmxEmulation&) = delete;
-  ScopedAmxEmulation& operator=(const ScopedAmxEmulation&) = delete;
-
   // Matrix instructions that this thread has executed in software.
   static int64_t num_executed() { return State().num_executed; }
 
@@ -202,14 +190,13 @@ class ScopedAmxEmulation {
     VexInstruction decoded;
     ThreadState& state = State();
     if (!decoded.Decode(gregs) || !Execute(decoded, state.tiles)) {
-      signal(SIGILL, SIG_DFL);  // returns to the instruction, which now ends the process
-      return;
+      return ScopedIllegalInstructionHandler::GiveUp();
     }
     ++state.num_executed;
     gregs[REG_RIP] += decoded.length;
   }
 
-  struct sigaction former_;
+  const ScopedIllegalInstructionHandler handler_{&OnIllegalInstruction};
 };
 
 }  // namespace skein::testing

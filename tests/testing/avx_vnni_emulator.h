@@ -11,7 +11,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 
 #include "testing/vex_instruction.h"
@@ -22,18 +21,6 @@ namespace skein::testing {
 // instruction ends the process as before. One at a time.
 class ScopedAvxVnniEmulation {
  public:
-  ScopedAvxVnniEmulation() {
-    num_executed_ = 0;
-    struct sigaction action = {};
-    action.sa_sigaction = &OnIllegalInstruction;
-    action.sa_flags = SA_SIGINFO;
-    sigemptyset(&action.sa_mask);
-    if (sigaction(SIGILL, &action, &former_) != 0) std::abort();
-  }
-  ~ScopedAvxVnniEmulation() { sigaction(SIGILL, &former_, nullptr); }
-  ScopedAvxVnniEmulation(const ScopedAvxVnniEmulation&) = delete;
-  ScopedAvxVnniEmulation& operator=(const ScopedAvxVnniEmulation&) = delete;
-
   // The instructions that were executed in software, by all threads together.
   static int64_t num_executed() { return num_executed_; }
 
@@ -88,8 +75,7 @@ class ScopedAvxVnniEmulation {
     gregset_t& gregs = at->uc_mcontext.gregs;
     VexInstruction in;
     if (!Decode(gregs, &in)) {
-      signal(SIGILL, SIG_DFL);  // returns to the instruction, which now ends the process
-      return;
+      return ScopedIllegalInstructionHandler::GiveUp();
     }
     VectorRegisters registers(at);
     do {
@@ -120,7 +106,7 @@ class ScopedAvxVnniEmulation {
   }
 
   static inline std::atomic<int64_t> num_executed_ = 0;
-  struct sigaction former_;
+  const ScopedIllegalInstructionHandler handler_{&OnIllegalInstruction};
 };
 
 }  // namespace skein::testing

@@ -1,12 +1,14 @@
 #pragma once
 
-// Decodes instructions with a VEX prefix of three bytes that raised SIGILL, for emulators of what a
-// test machine lacks. Never part of the product. Format: Intel 64 and IA-32 Architectures Software
-// Developer's Manual, volume 2, "VEX prefix".
+// Decodes instructions with a VEX prefix of three bytes that raised SIGILL, and handles the signal,
+// for emulators of what a test machine lacks. Never part of the product. Format: Intel 64 and IA-32
+// Architectures Software Developer's Manual, volume 2, "VEX prefix".
 
+#include <signal.h>
 #include <ucontext.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 namespace skein::testing {
@@ -78,6 +80,27 @@ struct VexInstruction {
     if (size == 4) std::memcpy(&value, p, 4);
     return value;
   }
+};
+
+// While alive, calls `handler` for SIGILL. One at a time.
+class ScopedIllegalInstructionHandler {
+ public:
+  explicit ScopedIllegalInstructionHandler(void (*handler)(int, siginfo_t*, void*)) {
+    struct sigaction action = {};
+    action.sa_sigaction = handler;
+    action.sa_flags = SA_SIGINFO;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGILL, &action, &former_) != 0) std::abort();
+  }
+  ~ScopedIllegalInstructionHandler() { sigaction(SIGILL, &former_, nullptr); }
+  ScopedIllegalInstructionHandler(const ScopedIllegalInstructionHandler&) = delete;
+  ScopedIllegalInstructionHandler& operator=(const ScopedIllegalInstructionHandler&) = delete;
+
+  // For a handler that does not know the instruction: it runs again, and ends the process.
+  static void GiveUp() { signal(SIGILL, SIG_DFL); }
+
+ private:
+  struct sigaction former_;
 };
 
 }  // namespace skein::testing

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "testing/amx_emulator.h"
+#include "testing/isa_emulation.h"
 #include "testing/random_values.h"
 
 namespace skein {
@@ -24,10 +24,7 @@ using testing::ScopedAmxEmulation;
 
 class AmxTest : public ::testing::Test {
  protected:
-  AmxTest() {
-    if (!CpuHas(Isa::kAmx)) emulation_.emplace();
-  }
-  std::optional<ScopedAmxEmulation> emulation_;
+  const testing::IsaEmulation emulation_{Isa::kAmx};
   RandomValues random_;
 };
 
@@ -159,7 +156,7 @@ TEST_F(AmxTest, ProductsRunOnTheMatrixUnit) {
   EXPECT_EQ(kernels->isa(), Isa::kAmx);
   const int64_t before = ScopedAmxEmulation::num_executed();
   const std::vector<float> product = Product(*kernels, random_);
-  if (emulation_.has_value()) {
+  if (emulation_.active()) {
     EXPECT_GT(ScopedAmxEmulation::num_executed(), before);
   }
   EXPECT_FALSE(testing::SameBits(product, Product(*MakeCpuKernels(Isa::kAvx512), random_)));

@@ -73,6 +73,13 @@ TEST(AvxVnniTest, TheInstructionAddsProductsOfUnsignedAndSignedBytes) {
   }
 }
 
+// The instructions that a product executes, where they are emulated.
+int64_t InstructionsOf(const GemmCall& call) {
+  const int64_t before = ScopedAvxVnniEmulation::num_executed();
+  MakeCpuKernels(Isa::kAvxVnni)->Gemm(call);
+  return ScopedAvxVnniEmulation::num_executed() - before;
+}
+
 // One for each eight columns and four terms, and for each row.
 TEST(AvxVnniTest, ProductsOfInt8UseTheInstruction) {
   const IsaEmulation emulation(Isa::kAvxVnni);
@@ -87,17 +94,14 @@ TEST(AvxVnniTest, ProductsOfInt8UseTheInstruction) {
   const std::vector<int8_t> rows(size_t{kRows} * kTerms, 3);
   const std::vector<float> scales(kRows, 1.0f);
   std::vector<float> out(size_t{kRows} * kColumns);
-  const int64_t before = ScopedAvxVnniEmulation::num_executed();
-  MakeCpuKernels(Isa::kAvxVnni)
-      ->Gemm({.a = rows.data(),
-              .lda = kTerms,
-              .a_scales = scales.data(),
-              .m = kRows,
-              .w = &w,
-              .n_end = kColumns,
-              .out = out.data(),
-              .ldo = kColumns});
-  EXPECT_EQ(ScopedAvxVnniEmulation::num_executed() - before,
+  EXPECT_EQ(InstructionsOf({.a = rows.data(),
+                            .lda = kTerms,
+                            .a_scales = scales.data(),
+                            .m = kRows,
+                            .w = &w,
+                            .n_end = kColumns,
+                            .out = out.data(),
+                            .ldo = kColumns}),
             int64_t{kRows} * (kColumns / 8) * (kTerms / 4));
 }
 
@@ -115,17 +119,14 @@ TEST(AvxVnniTest, ProductsOfBlocksUseTheInstruction) {
       const std::vector<int8_t> a(size_t(rows) * kTerms, 3);
       const std::vector<RowBlock> blocks(size_t(rows) * kBlocks);
       std::vector<float> out(size_t(rows) * kColumns);
-      const int64_t before = ScopedAvxVnniEmulation::num_executed();
-      MakeCpuKernels(Isa::kAvxVnni)
-          ->Gemm({.a = a.data(),
-                  .lda = kTerms,
-                  .a_blocks = blocks.data(),
-                  .m = rows,
-                  .w = &w,
-                  .n_end = kColumns,
-                  .out = out.data(),
-                  .ldo = kColumns});
-      EXPECT_EQ(ScopedAvxVnniEmulation::num_executed() - before,
+      EXPECT_EQ(InstructionsOf({.a = a.data(),
+                                .lda = kTerms,
+                                .a_blocks = blocks.data(),
+                                .m = rows,
+                                .w = &w,
+                                .n_end = kColumns,
+                                .out = out.data(),
+                                .ldo = kColumns}),
                 int64_t{rows} * (kColumns / 8) * (kTerms / 4))
           << TraitsOf(format).name << " " << rows;
     }
