@@ -8,6 +8,21 @@
 
 namespace skein {
 
+StopAt StopAtOf(Granularity granularity) {
+  switch (granularity) {
+    case Granularity::kOpTile:
+      return StopAt::kTicket;
+    case Granularity::kOp:
+      return StopAt::kOperator;
+    case Granularity::kLayer:
+      return StopAt::kLayer;
+    case Granularity::kChunk:
+    case Granularity::kNone:
+      break;
+  }
+  return StopAt::kEnd;
+}
+
 struct CpuExecutor::State {
   State(const ForwardContext& context, const ForwardLimits& limits, Sampler* sampler)
       : pass(context, limits), outputs(context.weights, context.kernels, sampler) {}
@@ -91,7 +106,7 @@ bool CpuExecutor::RunToStop(State& state, const std::atomic<bool>& preempt) {
   if (!RunCopies(state, preempt)) return false;
   while (!state.outputs.done()) {
     if (!RunJobs(state, preempt)) return false;
-    switch (state.pass.Run(&preempt, stop_at())) {
+    switch (state.pass.Run(&preempt, StopAtOf(granularity_))) {
       case ForwardStatus::kStopped:
         return false;
       case ForwardStatus::kLogits:
@@ -108,25 +123,10 @@ bool CpuExecutor::RunToStop(State& state, const std::atomic<bool>& preempt) {
   return true;
 }
 
-StopAt CpuExecutor::stop_at() const {
-  switch (granularity_) {
-    case Granularity::kOpTile:
-      return StopAt::kTicket;
-    case Granularity::kOp:
-      return StopAt::kOperator;
-    case Granularity::kLayer:
-      return StopAt::kLayer;
-    case Granularity::kChunk:
-    case Granularity::kNone:
-      break;
-  }
-  return StopAt::kEnd;
-}
-
 // Runs the tickets of an operator outside the pass. Returns the first ticket that was not issued.
 int CpuExecutor::RunTickets(int first, int end, const ThreadTeam::TicketFn& fn,
                             const std::atomic<bool>& preempt) {
-  const StopAt stop_at = this->stop_at();
+  const StopAt stop_at = StopAtOf(granularity_);
   if (stop_at == StopAt::kOperator && preempt.load(std::memory_order_relaxed)) return first;
   return context_.team->Run(first, end, fn, stop_at == StopAt::kTicket ? &preempt : nullptr);
 }

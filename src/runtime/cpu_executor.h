@@ -14,6 +14,9 @@
 
 namespace skein {
 
+// The boundaries of a pass at which tasks of this granularity stop.
+StopAt StopAtOf(Granularity granularity);
+
 // Runs plans on the processor's cores:
 //
 //   copies -> forward operators -> up to max_logit_rows rows of logits -> draws and reads from them
@@ -60,7 +63,6 @@ class CpuExecutor final : public Executor {
     size_t num_states = 0;
   };
 
-  StopAt stop_at() const;
   int RunTickets(int first, int end, const ThreadTeam::TicketFn& fn,
                  const std::atomic<bool>& preempt);
   // Returns true if the task is done, and false if it was stopped.

@@ -94,17 +94,19 @@ class WatchedDevice final : public cuda::Device {
 // model on a fake device.
 struct Both {
   explicit Both(const std::string& dir, const std::string& quantization = "auto",
-                const FakeDeviceOptions& options = {}, const StepStates& states = {})
+                const FakeDeviceOptions& options = {}, const StepStates& states = {},
+                Pooling pooling = Pooling::kLast)
       : model(
             dir,
             {.quantization = quantization, .isa = FmaIsas().back(), .threads = 1, .num_blocks = 4}),
         kv(LayoutOf(model)),
         device(options),
-        cuda(&device, model, kDeviceBlocks, kDeviceLimits, states) {
+        cuda(&device, model, kDeviceBlocks, kDeviceLimits, states, pooling) {
     std::memset(kv.data(), 0xff, kv.bytes());
     ForwardContext context = model.context();
     context.kv_layout = kv.layout();
     context.kv = kv.data();
+    context.pooling = pooling;
     cpu = std::make_unique<CpuExecutor>(context, kDeviceLimits, &kv);
   }
 

@@ -18,7 +18,8 @@ class CudaModel {
  public:
   // `device` and `model` outlive it.
   CudaModel(cuda::Device* device, const LoadedModel& model, int32_t num_blocks,
-            const ForwardLimits& limits, const StepStates& states = {}) {
+            const ForwardLimits& limits, const StepStates& states = {},
+            Pooling pooling = Pooling::kLast) {
     const ModelConfig& config = model.config();
     EXPECT_TRUE(cuda::CheckDeviceComputes(model.weights()).ok());
     weights_ = cuda::DeviceWeights::Upload(model.weights(), device).value();
@@ -28,13 +29,16 @@ class CudaModel {
     // A newly assigned block holds the data of its last owner.
     const std::vector<std::byte> stale(kv_->port_bytes(), std::byte{0xff});
     for (int32_t block = 0; block < num_blocks; ++block) kv_->ImportBlock(block, stale);
-    rope_ = cuda::DeviceRope::Upload(*model.context().rope, device).value();
     cuda::CudaContext context = {.device = device, .weights = weights_.get()};
     context.model = model.context();
     context.model.kv = nullptr;
     context.model.kv_layout = layout;
     context.kv = kv_->data();
-    context.rope = &rope_;
+    context.model.pooling = pooling;
+    if (const RopeAngles* rope = model.context().rope; rope != nullptr) {
+      rope_ = cuda::DeviceRope::Upload(*rope, device).value();
+      context.rope = &rope_;
+    }
     if (const RopeAngles* local = model.context().local_rope; local != nullptr) {
       local_rope_ = cuda::DeviceRope::Upload(*local, device).value();
       context.local_rope = &local_rope_;

@@ -241,7 +241,6 @@ Status CheckCudaHas(const CpuRuntimeOptions& options) {
   if (options.memory_bytes > 0) return refuse("--memory");
   if (!options.kv_cache_file.empty()) return refuse("--kv-cache-file");
   if (options.kv_storage != KvStorage::kPaged) return refuse("--kv-storage contiguous");
-  if (options.pooling != Pooling::kLast) return refuse("--pooling");
   return Status::Ok();
 }
 
@@ -279,6 +278,8 @@ Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device,
                                 .max_model_len = options.max_model_len,
                                 .max_num_batched_tokens = options.max_num_batched_tokens,
                                 .max_num_seqs = options.max_num_seqs,
+                                .pooling = options.pooling,
+                                .dense = options.dense,
                                 .kv_cache_bytes = options.kv_cache_bytes,
                                 .retention = options.retention,
                                 .granularity = options.granularity,

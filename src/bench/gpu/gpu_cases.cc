@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "base/ceil_div.h"
 #include "cuda/kernels/launches.h"
 #include "cuda/kernels/panel_places.h"
 #include "kernels/packed_weight.h"
@@ -183,7 +184,7 @@ Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
   const int32_t tile_rows = cuda::AttentionTileRows(cuda::WideRows(kType, kDim), kRows, kWide);
   std::vector<int32_t> tiles;
   for (int32_t row = 0; row < kRows; row += tile_rows) {
-    tiles.insert(tiles.end(), {0, kTokens, kBegin, 0, row});
+    tiles.insert(tiles.end(), {0, kTokens, kBegin, 0, row, kBegin + kTokens});
   }
   auto* out = static_cast<T*>(operands.Make(kTokens * kHeads * kDim * sizeof(T)));
   const auto* on_device = operands.Put(tiles);
@@ -192,7 +193,7 @@ Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
       cuda::AttentionLaunch(kType,
                             {.tiles = reinterpret_cast<const cuda::AttentionTile*>(on_device),
                              .tables = operands.Put(std::vector<int32_t>{3, 0, 4, 1, 2}),
-                             .num_tiles = static_cast<int32_t>(tiles.size() / 5),
+                             .num_tiles = CeilDiv(kRows, tile_rows),
                              .tile_rows = tile_rows,
                              .num_segments = 1,
                              .keys_before = kBefore,
@@ -236,6 +237,7 @@ Result<std::vector<float>> RunStoreHeads(Device& device, uint64_t seed) {
                               .cos = operands.Put(operands.Random((kFirst + kTokens) * kHalf)),
                               .sin = operands.Put(operands.Random((kFirst + kTokens) * kHalf)),
                               .positions = operands.Put(positions),
+                              .rope_positions = operands.Put(positions),
                               .blocks = operands.Put(blocks),
                               .num_tokens = kTokens,
                               .num_heads = kHeads,

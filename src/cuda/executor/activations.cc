@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cuda/executor/device_weights.h"
 #include "cuda/kernels/launches.h"
 
 namespace skein::cuda {
@@ -38,7 +39,7 @@ Status Activations::Add(int64_t rows, int64_t width, Operand* operand) {
 
 Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& limits) {
   const ModelConfig& c = model.weights->config;
-  const int64_t tokens = limits.max_tokens, rows = limits.max_logit_rows;
+  const int64_t tokens = limits.max_tokens;
   const int64_t q_width = int64_t{c.num_heads} * c.head_dim;
   const int64_t qkv_width = q_width + int64_t{2} * c.num_kv_heads * c.head_dim;
   SKEIN_RETURN_IF_ERROR(Add(tokens * c.hidden_size * sizeof(float), &x));
@@ -46,6 +47,13 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
   SKEIN_RETURN_IF_ERROR(Add(tokens, q_width, &q));
   SKEIN_RETURN_IF_ERROR(Add(tokens, q_width, &attn));
   SKEIN_RETURN_IF_ERROR(Add(tokens, c.intermediate_size, &act));
+  if (c.decision.num_layers > 0) {
+    SKEIN_RETURN_IF_ERROR(Add(tokens, c.decision.intermediate_size, &head_act));
+  }
+  if (!c.HasGate(c.num_layers - 1)) {
+    const int32_t widest = std::max(c.intermediate_size, c.decision.intermediate_size);
+    SKEIN_RETURN_IF_ERROR(Add(tokens * widest * sizeof(float), &up));
+  }
   SKEIN_RETURN_IF_ERROR(
       Add(tokens * std::max<int64_t>(qkv_width, c.hidden_size) * sizeof(float), &qkv));
   if (c.has_branches()) {
@@ -54,15 +62,15 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
   // One at least: for the tokens that pad a batch.
   const int64_t own_blocks = std::max(1, limits.max_own_blocks);
   SKEIN_RETURN_IF_ERROR(Add(own_blocks * model.kv_layout.block_bytes(), &own_kv));
-  // A batch of single tokens has the most tiles.
+  // A row of a bidirectional model is in one batch. A batch of single tokens has the most tiles.
+  const int64_t longest_row = c.bidirectional ? tokens : model.rope->num_positions();
   const int32_t group_size = c.num_heads / c.num_kv_heads;
   AttentionArgs longest = {
       .num_tiles = 1,
       .tile_rows = AttentionTileRows(WideRows(dtype_, model.kv_layout.head_dim_padded()),
                                      static_cast<int32_t>(tokens) * group_size,
                                      std::numeric_limits<int64_t>::max()),
-      .num_segments = static_cast<int32_t>(RoundUp(model.rope->num_positions(), kKeysPerSegment) /
-                                           kKeysPerSegment),
+      .num_segments = static_cast<int32_t>(RoundUp(longest_row, kKeysPerSegment) / kKeysPerSegment),
       .num_kv_heads = c.num_kv_heads,
       .head_dim = c.head_dim};
   const int64_t most_bytes = std::max(kPartialBytesMax, PartialBytes(longest));
@@ -71,17 +79,29 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
   SKEIN_RETURN_IF_ERROR(Add(std::min(PartialBytes(longest), most_bytes), &partial));
   const DType matrices = model.weights->matrix_dtype;
   if (matrices == DType::kInt8 || matrices == DType::kBlocks) {
-    const int64_t widest =
-        std::max<int64_t>({c.hidden_size, q_width, int64_t{c.intermediate_size}});
+    const int64_t widest = std::max<int64_t>(
+        {c.hidden_size, q_width, c.intermediate_size, c.decision.intermediate_size});
     SKEIN_RETURN_IF_ERROR(Add(tokens * PaddedWidth(widest, DType::kInt8), &int8));
     const int64_t scales_of_row =
         matrices == DType::kInt8 ? 1 : 2 * (RoundUp(widest, kBlockTerms) / kBlockTerms);
     SKEIN_RETURN_IF_ERROR(Add(tokens * scales_of_row * sizeof(float), &scales));
   }
   if (c.num_experts > 0) SKEIN_RETURN_IF_ERROR(AllocateExperts(c, tokens));
+  return AllocateOutputs(*model.weights, limits);
+}
+
+Status Activations::AllocateOutputs(const ModelWeights& weights, const ForwardLimits& limits) {
+  const ModelConfig& c = weights.config;
+  const int64_t rows = limits.max_logit_rows;
+  if (!DeviceComputesOutputs(weights)) {
+    SKEIN_ASSIGN_OR_RETURN(
+        x_on_host, Buffer::Make(device_, Buffer::Place::kHost,
+                                int64_t{limits.max_tokens} * c.hidden_size * sizeof(float)));
+    return Status::Ok();
+  }
   SKEIN_RETURN_IF_ERROR(Add(rows, c.hidden_size, &output_h));
-  const int64_t widest_output =
-      std::max<int64_t>({RoundUp(c.vocab_size, kPanelCols), c.hidden_size, c.num_classes});
+  const int64_t logits = c.has_logits() ? RoundUp(c.vocab_size, kPanelCols) : 0;
+  const int64_t widest_output = std::max<int64_t>({logits, c.hidden_size, c.num_classes});
   SKEIN_RETURN_IF_ERROR(Add(rows * widest_output * sizeof(float), &outputs));
   SKEIN_RETURN_IF_ERROR(Add(rows * sizeof(RowLargest), &largest));
   SKEIN_RETURN_IF_ERROR(

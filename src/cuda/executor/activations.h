@@ -39,6 +39,8 @@ struct Activations {
   Buffer qkv;           // f32 [max_tokens, the width of q, k and v, or hidden if it is wider]
   Operand h, q, attn;   // [max_tokens, ...]
   Operand act;          // [max_tokens, intermediate]
+  Operand head_act;     // the same in the layers of a decision head
+  Buffer up;            // f32 [max_tokens, the widest of the two]: for MLPs without a gate
   Buffer branch;        // f32 [max_tokens, hidden]: results that a norm or a scale changes
   Buffer own_kv;        // blocks [max_own_blocks] of one layer
   Buffer partial;       // AttentionArgs::partial of some tiles
@@ -47,6 +49,7 @@ struct Activations {
   Operand output_h;      // [max_logit_rows, hidden]
   Buffer outputs;        // f32 [max_logit_rows, the widest output]
   Buffer on_host;        // the same on the host
+  Buffer x_on_host;      // f32 [max_tokens, hidden], if the processor computes the outputs
   Buffer largest;        // RowLargest [max_logit_rows]
   Buffer largest_parts;  // PartLargest [max_logit_rows, parts of a row]
   Buffer largest_on_host;
@@ -54,6 +57,7 @@ struct Activations {
 
  private:
   Status Allocate(const ForwardContext& model, const ForwardLimits& limits);
+  Status AllocateOutputs(const ModelWeights& weights, const ForwardLimits& limits);
   Status AllocateExperts(const ModelConfig& config, int64_t tokens);
   Status Add(size_t size, Buffer* buffer);
   Status Add(int64_t rows, int64_t width, Operand* operand);

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "base/check.h"
+#include "runtime/cpu_executor.h"
 #include "runtime/step_outputs.h"
 
 namespace skein::cuda {
@@ -18,8 +19,10 @@ struct CudaExecutor::State {
 
   std::unique_ptr<CudaPass> pass;
   StepOutputs outputs;
-  bool outputs_coming = false;  // outputs are being copied to the host
-  int32_t first_logit_row = 0;  // of the current chunk
+  bool outputs_coming = false;     // outputs, or the result, are being copied to the host
+  bool has_result = false;         // the result is the last thing that the device computes
+  ForwardPass* on_host = nullptr;  // computes the outputs from the result
+  int32_t first_logit_row = 0;     // of the current chunk
   RunAhead ahead;
 };
 
@@ -78,7 +81,8 @@ std::unique_ptr<Task> CudaExecutor::Begin(const StepPlan& plan) {
   State& state = *task->state;
   // A task that was given up may have left operators behind.
   Lose(WaitForOperators(state));
-  state.outputs_coming = false;
+  state.outputs_coming = state.has_result = false;
+  state.on_host = nullptr;
   ForwardBatch& batch = state.pass->batch();
   batch.Clear();
   state.outputs.Begin(plan);
@@ -122,7 +126,16 @@ Status CudaExecutor::Run(State& state, const std::atomic<bool>& preempt, bool* s
     }
     if (state.outputs_coming) {
       SKEIN_RETURN_IF_ERROR(WaitForOperators(state));
-      TakeOutputs(state);
+      state.outputs_coming = false;
+      if (state.has_result) {
+        state.on_host = &state.pass->BeginOutputsOnHost();
+      } else {
+        TakeOutputs(state);
+      }
+      continue;
+    }
+    if (state.on_host != nullptr) {
+      if (!RunOnHost(state, preempt)) return Status::Ok();
       continue;
     }
     const PassStatus status = state.pass->Step();
@@ -131,7 +144,8 @@ Status CudaExecutor::Run(State& state, const std::atomic<bool>& preempt, bool* s
       state.outputs.Finish();
       break;
     }
-    state.outputs_coming = status == PassStatus::kOutputs;
+    state.has_result = status == PassStatus::kResult;
+    state.outputs_coming = state.has_result || status == PassStatus::kOutputs;
     if (!state.ahead.Add(state.pass->step_us())) continue;
     state.ahead.AddMark(device.Mark());
     while (const std::optional<int64_t> mark = state.ahead.PopExcess()) {
@@ -154,26 +168,47 @@ bool CudaExecutor::RunJobs(State& state, const std::atomic<bool>& preempt) {
   if (outputs.next_job() == outputs.end_job()) return true;
   const auto run = [&](int job, int thread) {
     const int32_t row = outputs.logit_row_of(job) - state.first_logit_row;
-    if (const RowLargest* largest = state.pass->largest(row)) {
+    if (const RowLargest* largest = state.pass->outputs().largest(row)) {
       return outputs.RunJob(job, {0.0f, largest->index, largest->finite != 0});
     }
-    outputs.RunJob(job, state.pass->output(row), thread);
+    outputs.RunJob(job, state.pass->outputs().output(row), thread);
   };
   outputs.set_next_job(context_.model.team->Run(outputs.next_job(), outputs.end_job(), run,
                                                 StopsHere(state) ? &preempt : nullptr));
   return outputs.next_job() == outputs.end_job();
 }
 
+// Computes a chunk of outputs on the processor. Returns false if it was stopped.
+bool CudaExecutor::RunOnHost(State& state, const std::atomic<bool>& preempt) {
+  ForwardPass& pass = *state.on_host;
+  switch (pass.Run(&preempt, StopAtOf(granularity_))) {
+    case ForwardStatus::kStopped:
+      return false;
+    case ForwardStatus::kDone:
+      state.outputs.Finish();
+      return true;
+    case ForwardStatus::kOutputs:
+      break;
+    case ForwardStatus::kLogits:
+      SKEIN_CHECK(false);  // CheckDeviceComputes
+  }
+  const OutputChunk& chunk = pass.chunk();
+  for (int32_t i = 0; i < chunk.count; ++i) {
+    state.outputs.Take(chunk.kind, chunk.first + i, state.pass->batch(), pass.output(i));
+  }
+  return true;
+}
+
 void CudaExecutor::TakeOutputs(State& state) {
-  state.outputs_coming = false;
-  state.pass->TakeOutputs();
+  OutputOperators& outputs = state.pass->outputs();
+  outputs.Take();
   const OutputChunk& chunk = state.pass->chunk();
   if (chunk.kind == OutputKind::kLogits) {
     state.first_logit_row = chunk.first;
     return state.outputs.TakeLogits(chunk.first + chunk.count);
   }
   for (int32_t i = 0; i < chunk.count; ++i) {
-    state.outputs.Take(chunk.kind, chunk.first + i, state.pass->batch(), state.pass->output(i));
+    state.outputs.Take(chunk.kind, chunk.first + i, state.pass->batch(), outputs.output(i));
   }
 }
 

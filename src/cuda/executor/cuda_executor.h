@@ -22,8 +22,10 @@ namespace skein::cuda {
 //
 // The device gets operators before it has finished earlier ones, but few of them (run_ahead.h). So
 // a task stops soon after the signal, and the device never waits for the host. A stopped task keeps
-// its activations on the device. All memory is allocated at the start. If the device is lost, every
-// result of its steps is a number that is not finite: requests fail, and the process goes on.
+// its activations on the device. Where the device does not compute a model's outputs
+// (DeviceComputesOutputs), the threads of the host compute them. All memory is allocated at the
+// start. If the device is lost, every result of its steps is a number that is not finite: requests
+// fail, and the process goes on.
 class CudaExecutor final : public Executor {
  public:
   // Allocates the activations of `states`. The objects in `context` are borrowed. Fails as
@@ -64,6 +66,7 @@ class CudaExecutor final : public Executor {
   // Waits for the operators that were given to the device.
   Status WaitForOperators(State& state);
   bool RunJobs(State& state, const std::atomic<bool>& preempt);
+  bool RunOnHost(State& state, const std::atomic<bool>& preempt);
   void TakeOutputs(State& state);
   void Lose(const Status& status);
 

@@ -10,11 +10,6 @@
 namespace skein::cuda {
 namespace {
 
-enum OutputOp { kOutputNorm, kHeadDense, kHead };
-constexpr int kOutputOps = kHead + 1;
-
-int32_t GroupSize(const ModelConfig& config) { return config.num_heads / config.num_kv_heads; }
-
 float EmbeddingScale(const ModelConfig& config, DType dtype) {
   const float scale = config.decoder.embedding_scale;
   const bool rounds = config.decoder.rounds_embedding_scale && dtype == DType::kBf16;
@@ -28,19 +23,21 @@ CudaPass::CudaPass(const CudaContext& context, const ForwardLimits& limits)
       limits_(limits),
       dtype_(context.model.weights->dtype),
       layout_(context_.model, limits_, batch_),
-      integers_(context.device, context.model.weights->config.num_kv_heads,
-                GroupSize(context.model.weights->config),
-                WideRows(context.model.weights->dtype, context.model.kv_layout.head_dim_padded())),
+      integers_(context.device, context.model),
       graphs_(context.device),
       slices_(config(), dtype_, context.model.weights->matrix_dtype,
               context.device->persistent_blocks() > 0),
-      gathered_slices_(slices_),
-      wide_(context.model.weights->config.vocab_size) {}
+      gathered_slices_(slices_) {}
 
 Result<std::unique_ptr<CudaPass>> CudaPass::Make(const CudaContext& context,
                                                  const ForwardLimits& limits) {
   std::unique_ptr<CudaPass> pass(new CudaPass(context, limits));
   SKEIN_ASSIGN_OR_RETURN(pass->memory_, Activations::Make(context.device, context.model, limits));
+  if (!DeviceComputesOutputs(*context.model.weights)) {
+    ForwardLimits outputs = limits;
+    outputs.outputs_alone = true;
+    pass->on_host_ = std::make_unique<ForwardPass>(context.model, outputs);
+  }
   return pass;
 }
 
@@ -92,8 +89,9 @@ Status CudaPass::FindGraph() {
       if (layers_.Has(op)) layers_.Run(op, slices_.Of(op, config().IsLocal(layer)).front());
     }
   }
-  for (const int op : {kOutputNorm, kHeadDense, kHead}) OutputOperator(op);
-  FindLargest(num_tokens_);  // it costs little where nobody asks for it
+  BeginChunk();
+  for (int op = 0; op < kOutputOps; ++op) outputs_.Run(op);
+  outputs_.FindLargest();  // it costs little where nobody asks for it
   launcher_.set_recording(nullptr);
   SKEIN_ASSIGN_OR_RETURN(graph_, graphs_.Add(shape, launches));
   return Status::Ok();
@@ -115,7 +113,8 @@ PassStatus CudaPass::Step() {
   if (Finished()) return PassStatus::kDone;
   if (graph_ && part_ == Part::kInput) {
     context_.device->RunGraph(*graph_);
-    CopyOutputs();
+    BeginChunk();
+    outputs_.Copy(/*has_largest=*/true);
     step_us_ = 0;  // a signal waits for the whole step
     part_ = Part::kOutputs;
     op_ = kOutputOps;
@@ -130,9 +129,13 @@ PassStatus CudaPass::Step() {
       LayerOperator();
       break;
     case Part::kOutputs:
-      OutputOperator(op_);
+      if (on_host_ != nullptr) {
+        CopyResult();
+        return PassStatus::kResult;
+      }
+      OutputOperator();
       if (++op_ < kOutputOps) break;
-      CopyOutputs();
+      outputs_.Copy(/*has_largest=*/false);
       return PassStatus::kOutputs;
   }
   return PassStatus::kRunning;
@@ -154,6 +157,7 @@ std::span<const OperatorSlice> CudaPass::SlicesOf(int op) const {
 
 void CudaPass::LayerOperator() {
   layers_.set_layer(layer_);
+  while (!layers_.Has(op_)) ++op_;  // at the layer's begin
   const std::span<const OperatorSlice> slices = SlicesOf(op_);
   const OperatorSlice& slice = slices[slice_];
   step_us_ = slice.us;
@@ -193,145 +197,43 @@ void CudaPass::Input() {
                              .words = matrix.words,
                              .scale = EmbeddingScale(config(), dtype_),
                              .x = memory_.x.as<float>()}));
+  AddToInput(weights.segments, integers_.segments());
+  AddToInput(weights.positions, integers_.positions());
 }
 
-void CudaPass::OutputOperator(int op) {
-  const DeviceBatch::Outputs& outputs = integers_.outputs(chunk_);
-  const bool embeds = chunk().kind == OutputKind::kEmbedding;
-  step_us_ = OperatorSlices::BytesUs(8.0 * num_outputs() * config().hidden_size);
-  if (op == kHeadDense) return HeadDense();
-  if (op == kHead) return Head();
-  launcher_.Norm(layers_.result(), context_.weights->final_norm, outputs.tokens, num_outputs(),
-                 embeds ? DType::kF32 : dtype_,
-                 embeds ? memory_.outputs.as<void>() : memory_.output_h.buffer.as<void>(),
-                 embeds ? config().hidden_size : memory_.output_h.width);
+// Adds rows of an encoder's table to the embeddings.
+void CudaPass::AddToInput(const float* table, const int32_t* rows) {
+  if (table == nullptr) return;
+  launcher_.Run(AddTableRowsLaunch({.table = table,
+                                    .rows = rows,
+                                    .num_rows = num_tokens_,
+                                    .width = config().hidden_size,
+                                    .x = memory_.x.as<float>()}));
 }
 
-void CudaPass::HeadDense() {
-  const DeviceMatrix& w = context_.weights->head_dense;
-  if (chunk().kind != OutputKind::kClasses || w.n == 0) return;
-  launcher_.Multiply(memory_.output_h, w, GemmOutput::kStore,
-                     {.bias = context_.weights->head_dense_bias,
-                      .m = chunk().count,
-                      .columns = w.n,
-                      .out = memory_.outputs.as<void>(),
-                      .ldo = w.n});
-  launcher_.Run(ActivateLaunch(dtype_, {.gate = *GateOf(context_.model.weights->head_activation),
-                                        .x = memory_.outputs.as<float>(),
-                                        .num_rows = chunk().count,
-                                        .width = w.n,
-                                        .out = memory_.output_h.buffer.as<void>(),
-                                        .ldo = memory_.output_h.width}));
+void CudaPass::BeginChunk() {
+  outputs_.Begin(chunk_, chunk(), graph_ ? num_tokens_ : chunk().count, layers_.result(),
+                 largest_alone_);
 }
 
-void CudaPass::Head() {
-  const DeviceBatch::Outputs& outputs = integers_.outputs(chunk_);
-  if (chunk().kind == OutputKind::kEmbedding) return;
-  const bool classes = chunk().kind == OutputKind::kClasses;
-  const DeviceMatrix& w = classes ? context_.weights->head_out : context_.weights->output;
-  GemmArgs args = {.bias = classes ? context_.weights->head_out_bias : nullptr,
-                   .m = num_outputs(),
-                   .columns = w.n,
-                   .out = memory_.outputs.as<void>()};
-  if (chunk().kind == OutputKind::kLabels) {
-    args.panels = outputs.panels;
-    args.columns = static_cast<int32_t>(outputs.panel_ids.size()) * kPanelCols;
+void CudaPass::OutputOperator() {
+  if (op_ == 0) BeginChunk();
+  step_us_ = OperatorSlices::BytesUs(8.0 * chunk().count * config().hidden_size);
+  if (op_ == kHead) {
+    step_us_ = slices_.ProductUs(chunk().count, outputs_.head_columns(), outputs_.head_terms());
   }
-  args.ldo = args.columns;
-  step_us_ = slices_.ProductUs(args.m, args.columns, w.k);
-  launcher_.Multiply(memory_.output_h, w, GemmOutput::kStore, args);
+  outputs_.Run(op_);
 }
 
-void CudaPass::CopyOutputs() {
-  int64_t width = config().hidden_size;
-  switch (chunk().kind) {
-    case OutputKind::kLogits:
-      return CopyLogits();
-    case OutputKind::kLabels:
-      width = std::ssize(integers_.outputs(chunk_).panel_ids) * kPanelCols;
-      break;
-    case OutputKind::kClasses:
-      width = config().num_classes;
-      break;
-    default:
-      break;
-  }
-  context_.device->CopyToHost(memory_.on_host.as<void>(), memory_.outputs.as<void>(),
-                              chunk().count * width * sizeof(float));
+// The residual stream at the tokens of outputs, which are the active ones.
+void CudaPass::CopyResult() {
+  context_.device->CopyToHost(memory_.x_on_host.as<void>(), layers_.result(),
+                              int64_t{layout_.num_active()} * config().hidden_size * sizeof(float));
 }
 
-// A quotient may make two logits equal: then the first is the largest, so all are wanted.
-bool CudaPass::LargestAlone(int32_t i) const {
-  return chunk().kind == OutputKind::kLogits && config().decoder.logits_divisor == 1 &&
-         largest_alone_[chunk().first + i] != 0;
-}
-
-void CudaPass::FindLargest(int32_t num_rows) {
-  const int32_t vocab = config().vocab_size;
-  const FindLargestArgs args = {.x = memory_.outputs.as<float>(),
-                                .ldx = vocab,
-                                .num_rows = num_rows,
-                                .width = vocab,
-                                .num_parts = LargestParts(vocab),
-                                .parts = memory_.largest_parts.as<PartLargest>(),
-                                .out = memory_.largest.as<RowLargest>()};
-  launcher_.Run(FindLargestLaunch(args));
-  if (args.num_parts > 1) launcher_.Run(MergeLargestLaunch(args));
-}
-
-// The rows that are wanted, run by run, and the largest of the others.
-void CudaPass::CopyLogits() {
-  const int64_t vocab = config().vocab_size;
-  const int32_t count = chunk().count;
-  int32_t num_copied = 0;
-  for (int32_t begin = 0; begin < count; ++begin) {
-    if (LargestAlone(begin)) continue;
-    int32_t end = begin + 1;
-    while (end < count && !LargestAlone(end)) ++end;
-    context_.device->CopyToHost(memory_.on_host.as<float>() + begin * vocab,
-                                memory_.outputs.as<float>() + begin * vocab,
-                                (end - begin) * vocab * sizeof(float));
-    num_copied += end - begin;
-    begin = end - 1;
-  }
-  if (num_copied == count) return;
-  if (!graph_) FindLargest(count);
-  context_.device->CopyToHost(memory_.largest_on_host.as<void>(), memory_.largest.as<void>(),
-                              count * sizeof(RowLargest));
-}
-
-void CudaPass::TakeOutputs() {
-  const float divisor = config().decoder.logits_divisor;
-  const bool logits = chunk().kind == OutputKind::kLogits || chunk().kind == OutputKind::kLabels;
-  if (!logits || divisor == 1) return;
-  const int64_t width = chunk().kind == OutputKind::kLogits
-                            ? config().vocab_size
-                            : std::ssize(integers_.outputs(chunk_).panel_ids) * kPanelCols;
-  const std::span outputs(memory_.on_host.as<float>(), chunk().count * width);
-  for (float& logit : outputs) logit /= divisor;
-}
-
-float* CudaPass::output(int32_t i) {
-  SKEIN_CHECK(i >= 0 && i < chunk().count);
-  float* const first = memory_.on_host.as<float>();
-  switch (chunk().kind) {
-    case OutputKind::kEmbedding:
-      return first + int64_t{i} * config().hidden_size;
-    case OutputKind::kClasses:
-      return first + int64_t{i} * config().num_classes;
-    case OutputKind::kLabels:
-      break;
-    default:
-      return first + int64_t{i} * config().vocab_size;
-  }
-  const std::vector<int32_t>& panels = integers_.outputs(chunk_).panel_ids;
-  const float* from = first + i * std::ssize(panels) * kPanelCols;
-  for (const int32_t panel : panels) {
-    const int32_t begin = panel * kPanelCols;
-    std::copy_n(from, std::min(kPanelCols, config().vocab_size - begin), &wide_[begin]);
-    from += kPanelCols;
-  }
-  return wide_.data();
+ForwardPass& CudaPass::BeginOutputsOnHost() {
+  on_host_->BeginOutputs(batch_, memory_.x_on_host.as<float>());
+  return *on_host_;
 }
 
 }  // namespace skein::cuda

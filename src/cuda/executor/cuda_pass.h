@@ -15,16 +15,23 @@
 #include "cuda/executor/launcher.h"
 #include "cuda/executor/layer_operators.h"
 #include "cuda/executor/operator_slices.h"
+#include "cuda/executor/output_operators.h"
 #include "cuda/executor/pass_graphs.h"
 #include "cuda/kernels/args.h"
 #include "model/forward/batch.h"
 #include "model/forward/context.h"
 #include "model/forward/layout.h"
+#include "model/forward/pass.h"
 #include "model/forward/workspace.h"
 
 namespace skein::cuda {
 
-enum class PassStatus { kRunning, kOutputs, kDone };
+enum class PassStatus {
+  kRunning,
+  kOutputs,  // the outputs of a chunk are being copied to the host
+  kResult,   // the last layer's results are being copied; the processor computes the outputs
+  kDone,
+};
 
 // One forward pass over a batch on the device, operator by operator. It rounds at the same points
 // as ForwardPass, so that the bits are equal if the class of products is. Its activations are
@@ -32,7 +39,8 @@ enum class PassStatus { kRunning, kOutputs, kDone };
 //
 //   fill batch() --> Begin --> Step, Step, ... --+--> kDone
 //                                ^               |
-//                                +-- output(i) <-+ kOutputs
+//                                |-- output(i) <-+ kOutputs
+//                                                +--> BeginOutputsOnHost: kResult
 class CudaPass {
  public:
   // Fails as Device::Allocate does.
@@ -47,7 +55,8 @@ class CudaPass {
 
   // Gives the device the commands of the next operator, or of the next slice of a long one. After
   // kOutputs, the outputs of chunk() are being copied to the host: output() may be called once a
-  // mark after these commands has passed.
+  // mark after these commands has passed. kResult is the last status of a pass of which the device
+  // does not compute the outputs.
   PassStatus Step();
   // The time that the device takes for these commands, by estimate.
   double step_us() const { return step_us_; }
@@ -57,15 +66,11 @@ class CudaPass {
   void set_slice_us(double slice_us) { slice_us_ = slice_us; }
 
   const OutputChunk& chunk() const { return layout_.outputs()[chunk_]; }
-  // Called once for each chunk, when its outputs are on the host.
-  void TakeOutputs();
-  // As ForwardPass::output. An output of labels is valid until the next call; other outputs are
-  // thread-safe.
-  float* output(int32_t i);
-  // The largest of row i of the logits, which are not on the host then; null: output(i) is.
-  const RowLargest* largest(int32_t i) const {
-    return LargestAlone(i) ? memory_.largest_on_host.as<RowLargest>() + i : nullptr;
-  }
+  // The chunk's outputs, once they are on the host.
+  OutputOperators& outputs() { return outputs_; }
+  // Once a mark after kResult has passed: a pass that computes the outputs on the processor. It is
+  // valid until the next Begin.
+  ForwardPass& BeginOutputsOnHost();
 
   int64_t activation_bytes() const { return memory_.bytes; }
 
@@ -79,20 +84,11 @@ class CudaPass {
   void AssignSlices(double slice_us);
   std::span<const OperatorSlice> SlicesOf(int op) const;
   void LayerOperator();
-  // The rows of the chunk's outputs, those that pad it included.
-  int32_t num_outputs() const { return graph_ ? num_tokens_ : chunk().count; }
   void Input();
-  void OutputOperator(int op);
-
-  // The product of the outputs, unless they are embeddings.
-  void Head();
-  void CopyOutputs();
-  // The first matrix of a classifier's head: output_h becomes its result.
-  void HeadDense();
-  // Finds the largest logit of each of the first rows.
-  void FindLargest(int32_t num_rows);
-  void CopyLogits();
-  bool LargestAlone(int32_t i) const;
+  void AddToInput(const float* table, const int32_t* rows);
+  void BeginChunk();
+  void OutputOperator();
+  void CopyResult();
   const ModelConfig& config() const { return context_.model.weights->config; }
 
   const CudaContext context_;
@@ -118,7 +114,8 @@ class CudaPass {
   Activations memory_;
   Launcher launcher_{context_, &memory_};
   LayerOperators layers_{context_, limits_, &memory_, &integers_, &launcher_};
-  std::vector<float> wide_;  // [vocab]: one output of labels
+  OutputOperators outputs_{context_, &memory_, &integers_, &launcher_};
+  std::unique_ptr<ForwardPass> on_host_;  // null: the device computes the outputs
 };
 
 }  // namespace skein::cuda

@@ -10,6 +10,7 @@
 #include "cuda/executor/cuda_executor.h"
 #include "cuda/executor/device_kv.h"
 #include "kernels/kernels.h"
+#include "model/config/encoders/sparse_config.h"
 #include "model/weights/model_weight_files.h"
 #include "runtime/memory_plan.h"
 
@@ -22,6 +23,10 @@ constexpr int64_t kKvTenths = 9;
 
 Status Invalid(const std::string& field, const std::string& message) {
   return Status(StatusCode::kInvalidArgument, field + " " + message, field);
+}
+
+int64_t BytesOf(const RopeAngles* rope) {
+  return rope == nullptr ? 0 : static_cast<int64_t>(rope->bytes());
 }
 
 class CudaRuntime final : public Runtime {
@@ -44,8 +49,7 @@ class CudaRuntime final : public Runtime {
     return {.weight_bytes = on_device_->bytes,
             .kv_bytes = static_cast<int64_t>(kv_->bytes()),
             .kv_block_bytes = static_cast<int64_t>(kv_->port_bytes()),
-            .rope_bytes = static_cast<int64_t>(rope_->bytes() +
-                                               (local_rope_ == nullptr ? 0 : local_rope_->bytes())),
+            .rope_bytes = BytesOf(rope_.get()) + BytesOf(local_rope_.get()),
             .activation_bytes = executor_->activation_bytes()};
   }
 
@@ -60,7 +64,7 @@ class CudaRuntime final : public Runtime {
   std::unique_ptr<Device> device_;
   ThreadTeam team_;
   std::unique_ptr<Kernels> kernels_;
-  ModelWeights weights_;  // without the layers, which are on the device
+  ModelWeights weights_;  // without the layers, which are on the device alone
   std::unique_ptr<DeviceWeights> on_device_;
   std::unique_ptr<RopeAngles> rope_, local_rope_;
   DeviceRope rope_on_device_, local_rope_on_device_;
@@ -86,6 +90,11 @@ Status CudaRuntime::LoadModel(const CudaRuntimeOptions& options, const ModelConf
     types.keep_blocks = false;
   }
   SKEIN_ASSIGN_OR_RETURN(weights_, LoadWeights(files, config, types, team_, options.progress));
+  for (const DenseModule& module : options.dense) {
+    SKEIN_CHECK(module.in_features == weights_.embedding_size());
+    SKEIN_ASSIGN_OR_RETURN(DenseWeights dense, LoadDenseWeights(module, dtype));
+    weights_.embedding_dense.push_back(std::move(dense));
+  }
   SKEIN_RETURN_IF_ERROR(CheckDeviceComputes(weights_));
   SKEIN_ASSIGN_OR_RETURN(on_device_, DeviceWeights::Upload(weights_, device_.get()));
   weights_.layers.clear();
@@ -99,8 +108,10 @@ Status CudaRuntime::MakeRopes(int32_t num_positions) {
     return std::make_unique<RopeAngles>(MakeRopeTable(rope, c.head_dim, num_positions),
                                         num_positions, team_);
   };
-  rope_ = angles(c.rope);
-  SKEIN_ASSIGN_OR_RETURN(rope_on_device_, DeviceRope::Upload(*rope_, device_.get()));
+  if (c.has_rope()) {
+    rope_ = angles(c.rope);
+    SKEIN_ASSIGN_OR_RETURN(rope_on_device_, DeviceRope::Upload(*rope_, device_.get()));
+  }
   if (!c.has_local_layers()) return Status::Ok();
   local_rope_ = angles(c.local.rope);
   SKEIN_ASSIGN_OR_RETURN(local_rope_on_device_, DeviceRope::Upload(*local_rope_, device_.get()));
@@ -141,8 +152,9 @@ Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& c
   KvLayout layout = {weights_.dtype, config.num_kv_layers(), 0, config.num_kv_heads,
                      config.head_dim};
   CudaContext context = {.device = device_.get(), .weights = on_device_.get()};
-  context.model = {&weights_, kernels_.get(), rope_.get(), layout, nullptr, &team_};
-  context.rope = &rope_on_device_;
+  context.model = {&weights_, kernels_.get(), rope_.get(),    layout,
+                   nullptr,   &team_,         options.pooling};
+  if (rope_ != nullptr) context.rope = &rope_on_device_;
   if (local_rope_ != nullptr) context.local_rope = &local_rope_on_device_;
   // The activations' size is known when they are there: they come and go once before the blocks.
   int64_t activation_bytes = 0;
@@ -172,7 +184,8 @@ Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& c
 
 Result<std::unique_ptr<Runtime>> LoadCudaRuntime(const CudaRuntimeOptions& options,
                                                  std::unique_ptr<Device> device) {
-  SKEIN_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(options.model_dir));
+  SKEIN_ASSIGN_OR_RETURN(ModelConfig config, LoadModelConfig(options.model_dir));
+  SKEIN_RETURN_IF_ERROR(AdaptHead(options.pooling, &config));
   if (options.max_model_len > config.max_position) {
     return Invalid("max_model_len", "is " + std::to_string(options.max_model_len) +
                                         "; the model reaches to " +

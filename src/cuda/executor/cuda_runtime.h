@@ -2,9 +2,12 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cuda/device/device.h"
+#include "model/dense_module.h"
+#include "model/pooling.h"
 #include "model/weights/weight_choices.h"
 #include "model/weights/weights.h"
 #include "runtime/runtime.h"
@@ -22,6 +25,8 @@ struct CudaRuntimeOptions {
   int32_t max_model_len = 0;  // 0: the longest that the model and the KV memory allow
   int32_t max_num_batched_tokens = 512;
   int32_t max_num_seqs = 16;
+  Pooling pooling = Pooling::kLast;  // for embeddings
+  std::vector<DenseModule> dense;    // as CpuRuntimeOptions::dense
   // At most one of these two is set. If both are 0, the KV memory takes nine tenths of the memory
   // that is free beside weights and activations.
   int64_t kv_cache_bytes = 0;

@@ -5,20 +5,34 @@
 #include <cstring>
 
 #include "base/ceil_div.h"
+#include "cuda/executor/device_weights.h"
 #include "kernels/packed_weight.h"
+#include "model/forward/outputs/option_places.h"
 
 namespace skein::cuda {
 namespace {
 
 constexpr int32_t kTileWords = sizeof(AttentionTile) / sizeof(int32_t);
-static_assert(kTileWords == 5 && sizeof(SlotCopy) == 3 * sizeof(int32_t));
+static_assert(kTileWords == 6 && sizeof(RowsOfMean) == 2 * sizeof(int32_t) &&
+              sizeof(SlotCopy) == 3 * sizeof(int32_t));
 
 }  // namespace
+
+DeviceBatch::DeviceBatch(Device* device, const ForwardContext& model)
+    : device_(device),
+      config_(model.weights->config),
+      pooling_(model.pooling),
+      computes_outputs_(DeviceComputesOutputs(*model.weights)),
+      group_size_(config_.num_heads / config_.num_kv_heads),
+      wide_rows_(WideRows(model.weights->dtype, model.kv_layout.head_dim_padded())) {}
 
 Status DeviceBatch::Assign(const ForwardBatch& batch, const BatchLayout& layout,
                            std::span<const BlockCopy> copies, const Padding& padding) {
   words_.clear();
   AddTokens(batch, layout, padding);
+  AddRopePositions(batch, layout);
+  AddTableRows(batch);
+  AddVisible(batch);
   AddRowTiles(batch, layout, padding);
   AddGathered(batch, layout);
   copies_ = words_.size();
@@ -60,6 +74,73 @@ void DeviceBatch::AddTokens(const ForwardBatch& batch, const BatchLayout& layout
   words_.insert(words_.end(), surplus, padding.block);
 }
 
+void DeviceBatch::AddRopePositions(const ForwardBatch& batch, const BatchLayout& layout) {
+  rope_positions_ = positions_;
+  const auto has_options = [](const ForwardRow& row) { return !row.option_bounds.empty(); };
+  if (std::ranges::none_of(batch.rows, has_options)) return;
+  rope_positions_ = words_.size();
+  for (int32_t index = 0; index < std::ssize(batch.rows); ++index) {
+    const ForwardRow& row = batch.rows[index];
+    for (int32_t i = 0; i < row.num_tokens; ++i) {
+      words_.push_back(layout.RopePosition(index, row.first_token + i));
+    }
+  }
+}
+
+void DeviceBatch::AddTableRows(const ForwardBatch& batch) {
+  segments_ = types_ = 0;
+  if (config_.encoder.num_segments > 0) {
+    segments_ = words_.size();
+    for (const ForwardRow& row : batch.rows) {
+      for (int32_t i = 0; i < row.num_tokens; ++i) {
+        words_.push_back(config_.encoder.num_segments > 1 && i >= row.second_segment_begin);
+      }
+    }
+  }
+  if (config_.decision.num_layers == 0) return;
+  types_ = words_.size();
+  for (const ForwardRow& row : batch.rows) {
+    words_.insert(words_.end(), row.num_tokens, row.question_type);
+  }
+}
+
+void DeviceBatch::AddVisible(const ForwardBatch& batch) {
+  visible_ = {};
+  const auto has_options = [](const ForwardRow& row) { return !row.option_bounds.empty(); };
+  if (std::ranges::none_of(batch.rows, has_options)) return;
+  // A step of keys has whole words.
+  constexpr int32_t kWordsOfStep = 2;
+  for (const ForwardRow& row : batch.rows) {
+    const int32_t words = CeilDiv(row.begin + row.num_tokens, kWordsOfStep * 32) * kWordsOfStep;
+    visible_.words = std::max(visible_.words, words);
+  }
+  visible_.global = words_.size();
+  AddVisibleKeys(batch, nullptr);
+  if (!config_.has_local_layers()) return;
+  visible_.local = words_.size();
+  AddVisibleKeys(batch, &config_.local);
+}
+
+void DeviceBatch::AddVisibleKeys(const ForwardBatch& batch, const LocalLayers* local) {
+  for (const ForwardRow& row : batch.rows) {
+    const OptionPlaces places(row.option_bounds, row.begin + row.num_tokens);
+    for (int32_t i = 0; i < row.num_tokens; ++i) {
+      words_.resize(words_.size() + visible_.words);
+      int32_t first = 0, end = 0;
+      places.FindVisible(
+          row.begin + i, config_.bidirectional, local,
+          reinterpret_cast<uint32_t*>(words_.data() + words_.size()) - visible_.words, &first,
+          &end);
+    }
+  }
+}
+
+// The end of the keys that tokens of a row see.
+int32_t DeviceBatch::NumKeys(const ForwardRow& row) const {
+  return config_.bidirectional ? std::min(row.num_tokens, row.num_attended)
+                               : row.begin + row.num_tokens;
+}
+
 void DeviceBatch::AddRowTiles(const ForwardBatch& batch, const BatchLayout& layout,
                               const Padding& padding) {
   runs_.clear();
@@ -67,10 +148,10 @@ void DeviceBatch::AddRowTiles(const ForwardBatch& batch, const BatchLayout& layo
     runs_.push_back({static_cast<int32_t>(runs_.size()), row.first_token, row.num_tokens});
   }
   // A graph serves all batches of its padded size. So the rows of its tiles follow from that size.
-  tiles_ = AddTiles(layout, padding.num_tokens);
+  tiles_ = AddTiles(batch, layout, padding.num_tokens);
   if (padding.num_tokens == 0) return;
   const int32_t count = padding.num_tokens * CeilDiv(group_size_, tiles_.rows);
-  for (; tiles_.count < count; ++tiles_.count) words_.insert(words_.end(), {0, 0, 0, 0, 0});
+  for (; tiles_.count < count; ++tiles_.count) words_.resize(words_.size() + kTileWords);
   if (tiles_.num_wide > 0) tiles_.num_wide = count;  // all tokens have as many rows
   tiles_.num_segments =
       static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(tiles_.num_segments)));
@@ -100,10 +181,11 @@ void DeviceBatch::AddGathered(const ForwardBatch& batch, const BatchLayout& layo
       runs_.push_back({index, token, 1});
     }
   }
-  gathered_tiles_ = AddTiles(layout, 0);
+  gathered_tiles_ = AddTiles(batch, layout, 0);
 }
 
-DeviceBatch::TileWords DeviceBatch::AddTiles(const BatchLayout& layout, int32_t least_runs) {
+DeviceBatch::TileWords DeviceBatch::AddTiles(const ForwardBatch& batch, const BatchLayout& layout,
+                                             int32_t least_runs) {
   TileWords tiles = {.begin = words_.size()};
   int32_t most_rows = 1;
   const int64_t surplus = std::max<int64_t>(0, least_runs - std::ssize(runs_));
@@ -112,27 +194,31 @@ DeviceBatch::TileWords DeviceBatch::AddTiles(const BatchLayout& layout, int32_t 
     most_rows = std::max(most_rows, run.count * group_size_);
     narrow_tiles += CeilDiv(run.count * group_size_, kAttentionRows);
   }
-  tiles.rows = AttentionTileRows(wide_rows_, most_rows, narrow_tiles * num_kv_heads_);
+  // The kernel with tiles of eight warps knows no hidden keys.
+  const int32_t wide_rows = visible_.words > 0 ? std::min(wide_rows_, kFourWarpRows) : wide_rows_;
+  tiles.rows = AttentionTileRows(wide_rows, most_rows, narrow_tiles * config_.num_kv_heads);
   if (tiles.rows > kAttentionRows) {
-    AddTilesOf(layout, true, &tiles);
+    AddTilesOf(batch, layout, true, &tiles);
     tiles.num_wide = tiles.count;
   }
-  AddTilesOf(layout, false, &tiles);
+  AddTilesOf(batch, layout, false, &tiles);
   return tiles;
 }
 
-void DeviceBatch::AddTilesOf(const BatchLayout& layout, bool wide, TileWords* tiles) {
+void DeviceBatch::AddTilesOf(const ForwardBatch& batch, const BatchLayout& layout, bool wide,
+                             TileWords* tiles) {
   int32_t index = 0, table = 0;  // where the row's table begins
   for (const RowSpan& run : runs_) {
     for (; index < run.row; ++index) table += static_cast<int32_t>(layout.Table(index).size());
     const int32_t begin = layout.Position(run.row, run.first), num_rows = run.count * group_size_;
     if ((tiles->rows > kAttentionRows && num_rows > kAttentionRows) != wide) continue;
+    const int32_t num_keys = NumKeys(batch.rows[run.row]);
     for (int32_t row = 0; row < num_rows; row += tiles->rows) {
-      words_.insert(words_.end(), {run.first, run.count, begin, table, row});
+      words_.insert(words_.end(), {run.first, run.count, begin, table, row, num_keys});
       ++tiles->count;
     }
-    tiles->num_segments =
-        std::max(tiles->num_segments, CeilDiv(begin + run.count, kKeysPerSegment));
+    const int32_t seen = config_.bidirectional ? num_keys : begin + run.count;
+    tiles->num_segments = std::max(tiles->num_segments, CeilDiv(seen, kKeysPerSegment));
   }
 }
 
@@ -144,30 +230,60 @@ void DeviceBatch::AddTables(const ForwardBatch& batch, const BatchLayout& layout
   }
 }
 
+bool DeviceBatch::IsMean(OutputKind kind) const {
+  return (kind == OutputKind::kEmbedding && pooling_ == Pooling::kMean) ||
+         (kind == OutputKind::kClasses && config_.encoder.classifies_mean);
+}
+
+void DeviceBatch::AddMeans(const ForwardBatch& batch, const BatchLayout& layout,
+                           const OutputChunk& chunk) {
+  const bool classes = chunk.kind == OutputKind::kClasses;
+  const std::vector<int32_t>& pooled = classes ? batch.classified_rows : batch.embedded_rows;
+  const auto rows = std::span(pooled).subspan(chunk.first, chunk.count);
+  Outputs& outputs = outputs_.back();
+  for (const int32_t index : rows) {
+    // All tokens of the row are output tokens.
+    const ForwardRow& row = batch.rows[index];
+    const int32_t first = layout.ActiveIndex(row.first_token);
+    for (int32_t i = 0; i < row.num_tokens; ++i) words_.push_back(first + i);
+    outputs.num_tokens += row.num_tokens;
+  }
+  output_words_.back().means = words_.size();
+  int32_t first = 0;
+  for (const int32_t index : rows) {
+    words_.insert(words_.end(), {first, batch.rows[index].num_tokens});
+    first += batch.rows[index].num_tokens;
+  }
+}
+
 void DeviceBatch::AddOutputs(const ForwardBatch& batch, const BatchLayout& layout,
                              const Padding& padding) {
   outputs_.clear();
   output_words_.clear();
+  if (!computes_outputs_) return;
   for (const OutputChunk& chunk : layout.outputs()) {
-    output_words_.push_back(words_.size());
+    output_words_.push_back({.tokens = words_.size()});
+    Outputs& outputs = outputs_.emplace_back();
+    if (IsMean(chunk.kind)) {
+      AddMeans(batch, layout, chunk);
+      continue;
+    }
+    outputs.num_tokens = chunk.count;
     for (int32_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
       words_.push_back(layout.ActiveIndex(layout.OutputToken(chunk.kind, i)));
     }
     words_.insert(words_.end(), std::max(0, padding.num_tokens - chunk.count), 0);
-    Outputs outputs;
-    if (chunk.kind == OutputKind::kLabels) {
-      for (int32_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
-        for (const int32_t label : batch.label_outputs[i].labels) {
-          outputs.panel_ids.push_back(label / kPanelCols);
-        }
+    if (chunk.kind != OutputKind::kLabels) continue;
+    for (int32_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
+      for (const int32_t label : batch.label_outputs[i].labels) {
+        outputs.panel_ids.push_back(label / kPanelCols);
       }
-      std::ranges::sort(outputs.panel_ids);
-      const auto surplus = std::ranges::unique(outputs.panel_ids);
-      outputs.panel_ids.erase(surplus.begin(), surplus.end());
     }
-    output_words_.push_back(words_.size());
+    std::ranges::sort(outputs.panel_ids);
+    const auto surplus = std::ranges::unique(outputs.panel_ids);
+    outputs.panel_ids.erase(surplus.begin(), surplus.end());
+    output_words_.back().panels = words_.size();
     words_.insert(words_.end(), outputs.panel_ids.begin(), outputs.panel_ids.end());
-    outputs_.push_back(std::move(outputs));
   }
 }
 
@@ -181,8 +297,10 @@ Status DeviceBatch::Copy() {
   std::memcpy(on_host_.as<int32_t>(), words_.data(), bytes);
   device_->CopyToDevice(on_device_.as<int32_t>(), on_host_.as<int32_t>(), bytes);
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    outputs_[i].tokens = On<int32_t>(output_words_[2 * i]);
-    outputs_[i].panels = On<int32_t>(output_words_[2 * i + 1]);
+    const OutputWords& at = output_words_[i];
+    outputs_[i].tokens = On<int32_t>(at.tokens);
+    if (at.means > 0) outputs_[i].means = On<RowsOfMean>(at.means);
+    if (at.panels > 0) outputs_[i].panels = On<int32_t>(at.panels);
   }
   return Status::Ok();
 }

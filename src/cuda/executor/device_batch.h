@@ -7,7 +7,10 @@
 #include "base/result.h"
 #include "cuda/device/device.h"
 #include "cuda/kernels/args.h"
+#include "model/config/config.h"
+#include "model/forward/context.h"
 #include "model/forward/layout.h"
+#include "model/pooling.h"
 #include "sched/plan.h"
 
 namespace skein::cuda {
@@ -19,7 +22,11 @@ class DeviceBatch {
   // The outputs of a chunk: the tokens from which they are computed and, for labels, the panels of
   // the output matrix that hold the labels.
   struct Outputs {
-    const int32_t* tokens = nullptr;  // [chunk.count], counting active tokens
+    const int32_t* tokens = nullptr;  // [num_tokens], counting active tokens
+    int32_t num_tokens = 0;           // without padding
+    // Of outputs that are means of rows: [chunk.count], indices of `tokens`. Else null: there is
+    // one token for each output.
+    const RowsOfMean* means = nullptr;
     const int32_t* panels = nullptr;  // [num_panels]; only for labels
     std::vector<int32_t> panel_ids;   // the panels on the host, ascending
   };
@@ -40,12 +47,8 @@ class DeviceBatch {
     int32_t num_segments = 1;  // of the longest walk
   };
 
-  // group_size: the query heads of a KV head. wide_rows: WideRows.
-  DeviceBatch(Device* device, int32_t num_kv_heads, int32_t group_size, int32_t wide_rows)
-      : device_(device),
-        num_kv_heads_(num_kv_heads),
-        group_size_(group_size),
-        wide_rows_(wide_rows) {}
+  // `model` is borrowed, as far as it outlives the call that makes it.
+  DeviceBatch(Device* device, const ForwardContext& model);
 
   // Makes the integers of a batch with this layout, and starts their copy. The previous copy must
   // have ended. Outputs count the layout's active tokens, which are all of them in a batch with
@@ -57,6 +60,19 @@ class DeviceBatch {
   const void* memory() const { return on_device_.as<void>(); }
   const int32_t* tokens() const { return On<int32_t>(tokens_); }
   const int32_t* positions() const { return On<int32_t>(positions_); }
+  // The positions of the rope.
+  const int32_t* rope_positions() const { return On<int32_t>(rope_positions_); }
+  // The rows of an encoder's table of segments, and of a decision model's embedding of types, for
+  // each token. Null: the model has no such table.
+  const int32_t* segments() const { return segments_ == 0 ? nullptr : On<int32_t>(segments_); }
+  const int32_t* question_types() const { return types_ == 0 ? nullptr : On<int32_t>(types_); }
+  // The keys that tokens see, where rows read options side by side (AttentionArgs::visible), in
+  // layers with a window or in the others. Null: no row does so.
+  const uint32_t* visible(bool local) const {
+    const size_t word = local ? visible_.local : visible_.global;
+    return visible_.words == 0 ? nullptr : On<uint32_t>(word);
+  }
+  int32_t visible_words() const { return visible_.words; }
   const int32_t* blocks() const { return On<int32_t>(blocks_); }
   const int32_t* tables() const { return On<int32_t>(tables_); }
   Tiles tiles() const { return TilesAt(tiles_); }
@@ -83,6 +99,15 @@ class DeviceBatch {
     return reinterpret_cast<const T*>(on_device_.as<int32_t>() + word);
   }
   void AddTokens(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
+  // Adds what only some models need of tokens.
+  void AddRopePositions(const ForwardBatch& batch, const BatchLayout& layout);
+  void AddTableRows(const ForwardBatch& batch);
+  void AddVisible(const ForwardBatch& batch);
+  void AddVisibleKeys(const ForwardBatch& batch, const LocalLayers* local);
+  int32_t NumKeys(const ForwardRow& row) const;
+  // The tokens of an output that is a mean, and its place among them.
+  void AddMeans(const ForwardBatch& batch, const BatchLayout& layout, const OutputChunk& chunk);
+  bool IsMean(OutputKind kind) const;
   Tiles TilesAt(const TileWords& words) const {
     return {On<AttentionTile>(words.begin),
             {reinterpret_cast<const AttentionTile*>(words_.data() + words.begin),
@@ -95,26 +120,39 @@ class DeviceBatch {
   void AddRowTiles(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
   // Adds the gathered tokens and their tiles.
   void AddGathered(const ForwardBatch& batch, const BatchLayout& layout);
-  // Adds the tiles of runs_. Their rows are those of tiles of `least_runs` runs, if there are
-  // fewer: the others would have one token each.
-  TileWords AddTiles(const BatchLayout& layout, int32_t least_runs);
+  // Adds the tiles of runs_, which are those of `batch`. Their rows are those of tiles of
+  // `least_runs` runs, if there are fewer: the others would have one token each.
+  TileWords AddTiles(const ForwardBatch& batch, const BatchLayout& layout, int32_t least_runs);
   // Adds the tiles of the runs that are wide, or of the others.
-  void AddTilesOf(const BatchLayout& layout, bool wide, TileWords* tiles);
+  void AddTilesOf(const ForwardBatch& batch, const BatchLayout& layout, bool wide,
+                  TileWords* tiles);
   void AddOutputs(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
   void AddTables(const ForwardBatch& batch, const BatchLayout& layout);
   Status Copy();
 
   Device* const device_;
-  const int32_t num_kv_heads_, group_size_, wide_rows_;
+  const ModelConfig& config_;
+  const Pooling pooling_;
+  const bool computes_outputs_;  // DeviceComputesOutputs
+  const int32_t group_size_;     // query heads of a KV head
+  const int32_t wide_rows_;      // WideRows
   std::vector<int32_t> words_;
   Buffer on_host_, on_device_;
   size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0;  // indices in words_
+  size_t rope_positions_ = 0, segments_ = 0, types_ = 0;  // 0: there are none of the last two
+  struct {
+    size_t global = 0, local = 0;
+    int32_t words = 0;  // of a token; 0: there are none
+  } visible_;
   size_t gathered_ = 0, forks_ = 0, copies_ = 0;
   TileWords tiles_, gathered_tiles_;
   int32_t num_gathered_ = 0, num_forks_ = 0, num_copies_ = 0;
   std::vector<RowSpan> runs_;  // adjacent tokens of one row, ascending
   std::vector<Outputs> outputs_;
-  std::vector<size_t> output_words_;  // [chunk]: words of tokens and panels
+  struct OutputWords {
+    size_t tokens = 0, means = 0, panels = 0;
+  };
+  std::vector<OutputWords> output_words_;  // [chunk]: indices in words_; means = 0: there are none
 };
 
 }  // namespace skein::cuda

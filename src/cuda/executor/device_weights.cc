@@ -30,29 +30,42 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
                       "); the device cpu does",
                   field);
   };
-  if (c.is_encoder()) return refuse("architectures", "encoders");
-  if (c.head == Head::kDecision) return refuse("architectures", "decision heads");
+  if (c.encoder.relative.span > 0) return refuse("architectures", "relative attention");
   if (c.num_experts > kMaxExperts) return refuse("num_experts", "more than 1024 experts");
   if (c.experts_per_token > kMaxExpertsPerToken) {
     return refuse("num_experts_per_tok", "more than 32 experts of a token");
   }
   if (c.has_linear_layers()) return refuse("layer_types", "linear attention");
-  if (c.bidirectional) return refuse("architectures", "bidirectional decoders");
   if (c.decoder.attention_gate) return refuse("architectures", "gates of attention");
-  if (weights.head_dense.n() > 0 &&
-      (!GateOf(weights.head_activation) || !weights.head_norm.empty())) {
-    return refuse("architectures", "heads of this kind");
-  }
-  if (!GateOf(c.activation)) return refuse("hidden_act", "this gate");
+  const bool computes_mlps = c.decision.num_layers == 0 || GateOf(c.decision.activation);
+  if (!GateOf(c.activation) || !computes_mlps) return refuse("hidden_act", "this activation");
   if (weights.embedding_blocks != nullptr && !weights.embedding_blocks->format) {
     return refuse("quantization", std::string("embeddings in ") + weights.embedding_blocks->name);
   }
   if (c.num_experts > 0 && weights.matrix_dtype != weights.dtype) {
     return refuse("quantization", "packed experts");
   }
-  if (!weights.embedding_dense.empty()) return refuse("modules.json", "Dense modules");
+  if (!DeviceComputesOutputs(weights) && c.head == Head::kLanguageModel) {
+    return refuse("modules.json", "Dense modules behind a language model");
+  }
   if (c.head_dim % 2 != 0) return refuse("head_dim", "odd heads");
   return Status::Ok();
+}
+
+bool DeviceComputesOutputs(const ModelWeights& weights) {
+  switch (weights.config.head) {
+    case Head::kLanguageModel:
+    case Head::kNone:
+      return weights.embedding_dense.empty();
+    case Head::kClassifier:
+      return weights.embedding_dense.empty() &&
+             (weights.head_dense.n() == 0 || GateOf(weights.head_activation));
+    case Head::kMaskedLanguageModel:
+    case Head::kTokenVectors:
+    case Head::kDecision:
+      break;
+  }
+  return false;
 }
 
 Result<const void*> DeviceWeights::Put(const void* data, size_t size) {
@@ -134,6 +147,7 @@ Status DeviceWeights::PutExperts(const std::vector<ExpertWeights>& experts,
 
 Status DeviceWeights::PutLayer(const LayerWeights& layer, DeviceLayer* out) {
   SKEIN_RETURN_IF_ERROR(Put(layer.attn_norm, &out->attn_norm));
+  SKEIN_RETURN_IF_ERROR(Put(layer.attn_norm_bias, &out->attn_norm_bias));
   SKEIN_RETURN_IF_ERROR(Put(layer.qkv, &out->qkv));
   SKEIN_RETURN_IF_ERROR(Put(layer.qkv_bias, &out->qkv_bias));
   SKEIN_RETURN_IF_ERROR(Put(layer.q_norm, &out->q_norm));
@@ -141,6 +155,7 @@ Status DeviceWeights::PutLayer(const LayerWeights& layer, DeviceLayer* out) {
   SKEIN_RETURN_IF_ERROR(Put(layer.o, &out->o));
   SKEIN_RETURN_IF_ERROR(Put(layer.o_bias, &out->o_bias));
   SKEIN_RETURN_IF_ERROR(Put(layer.mlp_norm, &out->mlp_norm));
+  SKEIN_RETURN_IF_ERROR(Put(layer.mlp_norm_bias, &out->mlp_norm_bias));
   SKEIN_RETURN_IF_ERROR(Put(layer.gate_up, &out->gate_up));
   SKEIN_RETURN_IF_ERROR(Put(layer.gate_up_bias, &out->gate_up_bias));
   SKEIN_RETURN_IF_ERROR(Put(layer.down, &out->down));
@@ -152,6 +167,17 @@ Status DeviceWeights::PutLayer(const LayerWeights& layer, DeviceLayer* out) {
   return PutExperts(layer.experts, &ExpertWeights::down, &out->expert_down);
 }
 
+Status DeviceWeights::PutOutputs(const ModelWeights& weights) {
+  SKEIN_RETURN_IF_ERROR(Put(weights.final_norm, &final_norm));
+  SKEIN_RETURN_IF_ERROR(Put(weights.final_norm_bias, &final_norm_bias));
+  SKEIN_RETURN_IF_ERROR(Put(weights.head_dense, &head_dense));
+  SKEIN_RETURN_IF_ERROR(Put(weights.head_dense_bias, &head_dense_bias));
+  SKEIN_RETURN_IF_ERROR(Put(weights.head_norm, &head_norm));
+  SKEIN_RETURN_IF_ERROR(Put(weights.head_norm_bias, &head_norm_bias));
+  SKEIN_RETURN_IF_ERROR(Put(weights.head_out, &head_out));
+  return Put(weights.head_out_bias, &head_out_bias);
+}
+
 Result<std::unique_ptr<DeviceWeights>> DeviceWeights::Upload(const ModelWeights& weights,
                                                              Device* device) {
   std::unique_ptr<DeviceWeights> on_device(new DeviceWeights(device));
@@ -160,17 +186,23 @@ Result<std::unique_ptr<DeviceWeights>> DeviceWeights::Upload(const ModelWeights&
   for (size_t i = 0; i < w.layers.size(); ++i) {
     SKEIN_RETURN_IF_ERROR(w.PutLayer(weights.layers[i], &w.layers[i]));
   }
-  SKEIN_RETURN_IF_ERROR(w.Put(weights.final_norm, &w.final_norm));
-  SKEIN_RETURN_IF_ERROR(w.Put(weights.output, &w.output));
+  SKEIN_RETURN_IF_ERROR(w.Put(weights.positions, &w.positions));
+  SKEIN_RETURN_IF_ERROR(w.Put(weights.segments, &w.segments));
+  const DecisionHeadWeights& decision = weights.decision;
+  SKEIN_RETURN_IF_ERROR(w.Put(decision.input_norm, &w.head_input_norm));
+  SKEIN_RETURN_IF_ERROR(w.Put(decision.input_norm_bias, &w.head_input_norm_bias));
+  SKEIN_RETURN_IF_ERROR(w.Put(decision.type_embedding, &w.type_embedding));
+  const bool outputs = DeviceComputesOutputs(weights);
+  // An embedding that is tied to the output matrix is read from its panels.
+  if (outputs || weights.embedding.size() == 0) {
+    SKEIN_RETURN_IF_ERROR(w.Put(weights.output, &w.output));
+  }
   if (weights.embedding_blocks != nullptr) {
     SKEIN_RETURN_IF_ERROR(w.PutEmbeddingBlocks(weights));
   } else if (weights.embedding.size() > 0) {
     SKEIN_ASSIGN_OR_RETURN(w.embedding, w.Put(weights.embedding.data(), weights.embedding.size()));
   }
-  SKEIN_RETURN_IF_ERROR(w.Put(weights.head_dense, &w.head_dense));
-  SKEIN_RETURN_IF_ERROR(w.Put(weights.head_dense_bias, &w.head_dense_bias));
-  SKEIN_RETURN_IF_ERROR(w.Put(weights.head_out, &w.head_out));
-  SKEIN_RETURN_IF_ERROR(w.Put(weights.head_out_bias, &w.head_out_bias));
+  if (outputs) SKEIN_RETURN_IF_ERROR(w.PutOutputs(weights));
   SKEIN_RETURN_IF_ERROR(device->WaitForAll());
   return on_device;
 }

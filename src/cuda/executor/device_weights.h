@@ -30,6 +30,7 @@ std::optional<Gate> GateOf(Activation activation);
 // As LayerWeights. A bias or norm that the model lacks is null.
 struct DeviceLayer {
   const float* attn_norm = nullptr;
+  const float* attn_norm_bias = nullptr;
   DeviceMatrix qkv;
   const float* qkv_bias = nullptr;
   const float* q_norm = nullptr;
@@ -37,6 +38,7 @@ struct DeviceLayer {
   DeviceMatrix o;
   const float* o_bias = nullptr;
   const float* mlp_norm = nullptr;
+  const float* mlp_norm_bias = nullptr;
   DeviceMatrix gate_up;
   const float* gate_up_bias = nullptr;
   DeviceMatrix down;
@@ -51,9 +53,15 @@ struct DeviceLayer {
   DeviceMatrix expert_down;
 };
 
-// kUnsupported, with the field, unless the device computes this model: a decoder whose layers all
-// attend, dense or a mixture of experts.
+// kUnsupported, with the field, unless the device computes the layers of this model: those of a
+// decoder or an encoder that all attend, dense or mixtures of experts.
 Status CheckDeviceComputes(const ModelWeights& weights);
+
+// Whether the device computes the outputs of this model, too: logits, labels, embeddings, hidden
+// states, and classes by a head whose activation it has. Otherwise it computes the layers, and the
+// processor the outputs: those of decision models, sparse vectors, projections of states, and
+// embeddings or classes behind other modules and activations.
+bool DeviceComputesOutputs(const ModelWeights& weights);
 
 // The weights of a model on the device. Immutable.
 class DeviceWeights {
@@ -64,12 +72,21 @@ class DeviceWeights {
 
   std::vector<DeviceLayer> layers;
   const float* final_norm = nullptr;
+  const float* final_norm_bias = nullptr;
   DeviceMatrix output;
   const void* embedding =
       nullptr;  // T [vocab, hidden]; null: the panels of the next, or of `output`
   DeviceMatrix embedding_blocks;
+  // Of encoders, as in ModelWeights; null where the model has no such table or norm.
+  const float* positions = nullptr;
+  const float* segments = nullptr;
+  const float* head_input_norm = nullptr;  // DecisionHeadWeights::input_norm
+  const float* head_input_norm_bias = nullptr;
+  const float* type_embedding = nullptr;
   DeviceMatrix head_dense;  // a classifier's first matrix, or none
   const float* head_dense_bias = nullptr;
+  const float* head_norm = nullptr;
+  const float* head_norm_bias = nullptr;
   DeviceMatrix head_out;
   const float* head_out_bias = nullptr;
   int64_t bytes = 0;
@@ -88,6 +105,8 @@ class DeviceWeights {
   Status PutExperts(const std::vector<ExpertWeights>& experts, PackedWeight ExpertWeights::*matrix,
                     DeviceMatrix* out);
   Status PutLayer(const LayerWeights& layer, DeviceLayer* out);
+  // The weights behind the layers, but the output matrix.
+  Status PutOutputs(const ModelWeights& weights);
 
   Device* const device_;
   std::vector<Buffer> buffers_;

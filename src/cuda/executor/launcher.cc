@@ -60,7 +60,7 @@ void Launcher::Multiply(const Activations::Operand& in, const DeviceMatrix& w, G
 
 KvPointers Launcher::KvOf(int32_t layer) const {
   const KvLayout& kv = context_.model.kv_layout;
-  return {.pool = context_.kv + layer * kv.layer_bytes(),
+  return {.pool = context_.kv + context_.model.weights->config.KvLayer(layer) * kv.layer_bytes(),
           .own = memory_->own_kv.as<uint8_t>(),
           .num_pool_blocks = kv.num_blocks,
           .block_bytes = static_cast<int64_t>(kv.block_bytes()),

@@ -5,6 +5,7 @@ namespace skein::cuda {
 // The operators of a layer, in the order they run. A layer has some of them. A pass can stop before
 // any.
 enum LayerOp {
+  kHeadInput,
   kAttnNorm,
   kQkv,
   kQkvNorm,
@@ -16,6 +17,8 @@ enum LayerOp {
   kAttnBranch,
   kMlpNorm,
   kGateUp,
+  kUp,
+  kActivate,
   kDown,
   kMlpBranch,
   kRoute,

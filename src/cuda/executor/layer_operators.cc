@@ -18,6 +18,8 @@ float AttentionScale(const ModelConfig& config) {
 
 bool LayerOperators::Has(int op) const {
   switch (op) {
+    case kHeadInput:
+      return config().decision.num_layers > 0 && layer_ == config().num_base_layers();
     case kQkvNorm:
       return config().decoder.qk_norm_spans_heads;
     case kFork:
@@ -27,6 +29,10 @@ bool LayerOperators::Has(int op) const {
     case kAttnBranch:
       return config().has_branches();
     case kGateUp:
+      return !config().HasExperts(layer_) && config().HasGate(layer_);
+    case kUp:
+    case kActivate:
+      return !config().HasGate(layer_);
     case kDown:
       return !config().HasExperts(layer_);
     case kMlpBranch:
@@ -50,13 +56,51 @@ void LayerOperators::Run(int op, const OperatorSlice& slice) {
   op >= kMlpNorm ? Mlp(op) : Attention(op);
 }
 
+// h = norm(x); with replaces_x, x becomes the norm, too.
+void LayerOperators::Norm(const float* weight, const float* bias, bool replaces_x) {
+  const Operand& h = memory_->h;
+  if (!config().is_encoder() || weight == nullptr) {
+    return launcher_.Norm(x(), weight, nullptr, num_tokens(), dtype_, h.buffer.as<void>(), h.width);
+  }
+  launcher_.Run(LayerNormLaunch(dtype_, {.x = x(),
+                                         .ldx = config().hidden_size,
+                                         .weight = weight,
+                                         .bias = bias,
+                                         .num_rows = num_tokens(),
+                                         .width = config().hidden_size,
+                                         .eps = config().LayerNormEps(layer_),
+                                         .normed = replaces_x ? x() : nullptr,
+                                         .out = h.buffer.as<void>(),
+                                         .ldo = h.width}));
+}
+
+// x = norm(x) + the embedding of the question's type.
+void LayerOperators::BeginHead() {
+  const int32_t hidden = config().hidden_size;
+  launcher_.Run(LayerNormLaunch(dtype_, {.x = x(),
+                                         .ldx = hidden,
+                                         .weight = context_.weights->head_input_norm,
+                                         .bias = context_.weights->head_input_norm_bias,
+                                         .num_rows = num_tokens_,
+                                         .width = hidden,
+                                         .eps = config().encoder.layer_norm_eps,
+                                         .normed = x()}));
+  launcher_.Run(AddTableRowsLaunch({.table = context_.weights->type_embedding,
+                                    .rows = integers_->question_types(),
+                                    .num_rows = num_tokens_,
+                                    .width = hidden,
+                                    .x = x()}));
+}
+
 // x = x + attention(norm(x)).
 void LayerOperators::Attention(int op) {
-  const int32_t m = num_tokens();
+  // The norm of the embeddings, and each norm of BERT's family, begins the residual stream anew.
+  const bool replaces_x = config().is_bert_family() || (config().is_encoder() && layer_ == 0);
   switch (op) {
+    case kHeadInput:
+      return BeginHead();
     case kAttnNorm:
-      return launcher_.Norm(x(), layer().attn_norm, nullptr, m, dtype_,
-                            memory_->h.buffer.as<void>(), memory_->h.width);
+      return Norm(layer().attn_norm, layer().attn_norm_bias, replaces_x);
     case kQkv:
       return launcher_.Multiply(memory_->h, layer().qkv, GemmOutput::kStore,
                                 {.bias = layer().qkv_bias,
@@ -86,11 +130,9 @@ void LayerOperators::Attention(int op) {
 
 // x = x + mlp(norm(x)).
 void LayerOperators::Mlp(int op) {
-  const int32_t m = num_tokens();
   switch (op) {
     case kMlpNorm:
-      return launcher_.Norm(x(), layer().mlp_norm, nullptr, m, dtype_, memory_->h.buffer.as<void>(),
-                            memory_->h.width);
+      return Norm(layer().mlp_norm, layer().mlp_norm_bias, config().is_bert_family());
     case kGateUp:
       return launcher_.Multiply(memory_->h, layer().gate_up, GemmOutput::kGated,
                                 {.bias = layer().gate_up_bias,
@@ -101,13 +143,36 @@ void LayerOperators::Mlp(int op) {
                                  .out = memory_->act.buffer.as<void>(),
                                  .ldo = memory_->act.width},
                                 slice_.first);
+    case kUp:
+      return launcher_.Multiply(memory_->h, layer().gate_up, GemmOutput::kStore,
+                                {.bias = layer().gate_up_bias,
+                                 .m = slice_.count,
+                                 .columns = layer().down.k,
+                                 .out = memory_->up.as<void>(),
+                                 .ldo = layer().down.k},
+                                slice_.first);
+    case kActivate:
+      return Activate();
     case kDown:
-      return MultiplyToResidual(memory_->act, layer().down, layer().down_bias);
+      return MultiplyToResidual(act(), layer().down, layer().down_bias);
     case kMlpBranch:
       return AddBranch(layer().post_mlp_norm);
     default:
       SKEIN_CHECK(false);
   }
+}
+
+// act = activation(up).
+void LayerOperators::Activate() {
+  const ModelConfig& c = config();
+  const bool of_head = c.IsHeadLayer(layer_);
+  launcher_.Run(
+      ActivateLaunch(dtype_, {.gate = *GateOf(of_head ? c.decision.activation : c.activation),
+                              .x = memory_->up.as<float>(),
+                              .num_rows = num_tokens(),
+                              .width = layer().down.k,
+                              .out = act().buffer.as<void>(),
+                              .ldo = act().width}));
 }
 
 // The same behind kMlpNorm, where the MLP is a mixture of experts.
@@ -228,14 +293,15 @@ void LayerOperators::NormHeads() {
 void LayerOperators::StoreHeads() {
   const ModelConfig& c = config();
   const bool rotates = c.Rotates(layer_), of_head = !c.decoder.qk_norm_spans_heads;
-  const DeviceRope& rope = c.IsLocal(layer_) ? *context_.local_rope : *context_.rope;
+  const DeviceRope* const rope = c.IsLocal(layer_) ? context_.local_rope : context_.rope;
   launcher_.Run(StoreHeadsLaunch(dtype_, {.qkv = memory_->qkv.as<float>(),
                                           .q_norm = of_head ? layer().q_norm : nullptr,
                                           .k_norm = of_head ? layer().k_norm : nullptr,
                                           .eps = c.decoder.rms_norm_eps,
-                                          .cos = rotates ? rope.cos() : nullptr,
-                                          .sin = rotates ? rope.sin() : nullptr,
+                                          .cos = rotates ? rope->cos() : nullptr,
+                                          .sin = rotates ? rope->sin() : nullptr,
                                           .positions = integers_->positions(),
+                                          .rope_positions = integers_->rope_positions(),
                                           .blocks = integers_->blocks(),
                                           .num_tokens = num_tokens_,
                                           .num_heads = c.num_heads,
@@ -270,11 +336,19 @@ void LayerOperators::AttendTiles(const DeviceBatch::Tiles& tiles, int32_t begin,
                                  int32_t rows) {
   if (begin == end) return;
   const ModelConfig& c = config();
+  const bool local = c.IsLocal(layer_);
+  // A decision head's own layers hide no options from each other.
+  const uint32_t* const visible = c.IsHeadLayer(layer_) ? nullptr : integers_->visible(local);
+  const bool has_window = local && visible == nullptr;  // the bits know the window
+  const int32_t keys_after = c.bidirectional ? kAllKeys : 0;
   AttentionArgs args = {.tables = integers_->tables(),
                         .num_tiles = end - begin,
                         .tile_rows = rows,
                         .num_segments = tiles.num_segments,
-                        .keys_before = c.IsLocal(layer_) ? c.local.before : -1,
+                        .keys_before = has_window ? c.local.before : -1,
+                        .keys_after = has_window ? c.local.after : keys_after,
+                        .visible = visible,
+                        .visible_words = integers_->visible_words(),
                         .num_heads = c.num_heads,
                         .num_kv_heads = c.num_kv_heads,
                         .head_dim = c.head_dim,

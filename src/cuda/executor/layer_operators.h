@@ -46,6 +46,9 @@ class LayerOperators {
  private:
   using Operand = Activations::Operand;
 
+  void Norm(const float* weight, const float* bias, bool replaces_x);
+  void BeginHead();
+  void Activate();
   void Attention(int op);
   void Mlp(int op);
   void Experts(int op);
@@ -62,6 +65,9 @@ class LayerOperators {
   void Gather();
   // The tokens, and the residual stream, of the operator at hand.
   int32_t num_tokens() const { return gathered_ ? integers_->num_gathered() : num_tokens_; }
+  const Operand& act() const {
+    return config().IsHeadLayer(layer_) ? memory_->head_act : memory_->act;
+  }
   float* x() const { return (gathered_ ? memory_->qkv : memory_->x).as<float>(); }
   const DeviceLayer& layer() const { return context_.weights->layers[layer_]; }
   const ModelConfig& config() const { return context_.model.weights->config; }

@@ -87,7 +87,11 @@ void OperatorSlices::Assign(const BatchWork& work, double slice_us) {
   const int64_t qkv_width = q_width + int64_t{2} * c.num_kv_heads * c.head_dim;
   const auto size = static_cast<double>(SizeOf(dtype_));
   const auto row = static_cast<double>(hidden), heads = static_cast<double>(qkv_width);
+  // The layers of a decision head have a width of their own. The slices are those of the widest.
+  const int32_t intermediate = std::max(c.intermediate_size, c.decision.intermediate_size);
   for (const int op : {kAttnNorm, kMlpNorm}) Whole(op, row * (4 + size));
+  Whole(kHeadInput, row * 16);
+  Whole(kActivate, intermediate * (4 + size));
   for (const int op : {kAttnBranch, kMlpBranch}) Whole(op, row * 12);
   Whole(kQkvNorm, heads * 8);
   Whole(kStoreHeads, heads * (4 + size));
@@ -96,9 +100,10 @@ void OperatorSlices::Assign(const BatchWork& work, double slice_us) {
   Multiply(kQkv, qkv_width, hidden);
   Multiply(kO, hidden, q_width);
   Multiply(kGateUp, int64_t{2} * c.intermediate_size, hidden);
-  Multiply(kDown, hidden, c.intermediate_size);
-  Attend(work, -1, &slices_[kAttention]);
-  if (c.has_local_layers()) Attend(work, c.local.before, &local_attention_);
+  Multiply(kUp, intermediate, hidden);
+  Multiply(kDown, hidden, intermediate);
+  Attend(work, -1, c.bidirectional ? kAllKeys : 0, &slices_[kAttention]);
+  if (c.has_local_layers()) Attend(work, c.local.before, c.local.after, &local_attention_);
   if (c.num_experts == 0) return;
   for (const int op : {kRoute, kChooseExperts, kListSlots}) Whole(op, c.num_experts * 4.0);
   Whole(kSumExperts, row * (8 + 4 * c.experts_per_token));
@@ -130,7 +135,7 @@ void OperatorSlices::MultiplyExperts(int op, int64_t n, int64_t k) {
   Cut(config_.num_experts, step, expert_us, &slices_[op]);
 }
 
-void OperatorSlices::Attend(const BatchWork& work, int32_t keys_before,
+void OperatorSlices::Attend(const BatchWork& work, int32_t keys_before, int32_t keys_after,
                             std::vector<OperatorSlice>* slices) {
   const int32_t group = config_.num_heads / config_.num_kv_heads;
   const double products_of_key = 2.0 * config_.head_dim * config_.num_kv_heads;
@@ -138,9 +143,10 @@ void OperatorSlices::Attend(const BatchWork& work, int32_t keys_before,
   for (const AttentionTile& tile : work.tiles) {
     const int32_t rows = std::min(work.tile_rows, tile.num_tokens * group - tile.first_row);
     const int32_t last = tile.begin + (tile.first_row + rows - 1) / group;
+    const int32_t end = std::min(last + 1 + keys_after, tile.num_keys);
     const int32_t first =
         keys_before < 0 ? 0 : std::max(0, tile.begin + tile.first_row / group - keys_before);
-    const double keys = rows > 0 ? last + 1 - first : 0;
+    const double keys = rows > 0 ? std::max(end - first, 1) : 0;
     const double us = std::max(0, rows) * keys * products_of_key / AttentionRateOf(dtype_);
     if (slices->back().count > 0 && slices->back().us + us > slice_us_) {
       slices->push_back({slices->back().first + slices->back().count, 0, kLaunchUs});

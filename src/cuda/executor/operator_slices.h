@@ -64,7 +64,9 @@ class OperatorSlices {
   void Multiply(int op, int64_t n, int64_t k);
   void MultiplyExperts(int op, int64_t n, int64_t k);
   void Whole(int op, double bytes_of_token);
-  void Attend(const BatchWork& work, int32_t keys_before, std::vector<OperatorSlice>* slices);
+  // The slices of layers in which a row sees so many keys on either side of its own.
+  void Attend(const BatchWork& work, int32_t keys_before, int32_t keys_after,
+              std::vector<OperatorSlice>* slices);
 
   const ModelConfig& config_;
   const DType dtype_;

@@ -39,7 +39,7 @@ class Slices {
     const int32_t tile_rows = AttentionTileRows(
         WideRows(dtype, config.head_dim), num_tokens * group, int64_t{tiles} * config.num_kv_heads);
     for (int32_t row = 0; row < num_tokens * group; row += tile_rows) {
-      tiles_.push_back({0, num_tokens, begin, 0, row});
+      tiles_.push_back({0, num_tokens, begin, 0, row, begin + num_tokens});
     }
     slices_.Assign({num_tokens, tiles_, tile_rows}, slice_us);
   }

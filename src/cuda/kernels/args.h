@@ -54,6 +54,42 @@ struct RmsNormArgs {
   int64_t ldo = 0;
 };
 
+// The LayerNorm of x[rows[i]], in f32 and rounded to T. `normed` may be x, if `rows` is null.
+struct LayerNormArgs {
+  const float* x = nullptr;  // [*, ldx]
+  int64_t ldx = 0;
+  const int32_t* rows = nullptr;  // [num_rows]; null: 0, 1, ...
+  const float* weight = nullptr;  // [width]
+  const float* bias = nullptr;    // [width]
+  int32_t num_rows = 0;
+  int32_t width = 0;
+  float eps = 0.0f;
+  float* normed = nullptr;  // [num_rows, width] or null
+  void* out = nullptr;      // T [num_rows, ldo] or null
+  int64_t ldo = 0;
+};
+
+// x[i] = x[i] + table[rows[i]].
+struct AddTableRowsArgs {
+  const float* table = nullptr;   // [*, width]
+  const int32_t* rows = nullptr;  // [num_rows]
+  int32_t num_rows = 0;
+  int32_t width = 0;
+  float* x = nullptr;  // [num_rows, width]
+};
+
+// The mean of adjacent rows.
+struct RowsOfMean {
+  int32_t first = 0, count = 0;
+};
+struct MeanArgs {
+  const float* x = nullptr;          // [*, width]
+  const RowsOfMean* rows = nullptr;  // [num_means]
+  int32_t num_means = 0;
+  int32_t width = 0;
+  float* out = nullptr;  // [num_means, width]
+};
+
 // Row i of `to` becomes row rows[i] of `from`. Both have rows of words of 32 bits, and do not
 // overlap.
 struct GatheredMatrix {
@@ -109,8 +145,9 @@ struct StoreHeadsArgs {
   float eps = 0.0f;
   const float* cos = nullptr;  // [positions, rotary_dim / 2]; null: no rotation
   const float* sin = nullptr;
-  const int32_t* positions = nullptr;  // [num_tokens]
-  const int32_t* blocks = nullptr;     // [num_tokens]: the block that holds the token's position
+  const int32_t* positions = nullptr;       // [num_tokens]: of the keys in their sequences
+  const int32_t* rope_positions = nullptr;  // [num_tokens]: of the angles
+  const int32_t* blocks = nullptr;  // [num_tokens]: the block that holds the token's position
   int32_t num_tokens = 0;
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
@@ -144,8 +181,12 @@ struct AttentionTile {
   int32_t begin = 0;        // the position of the first of these tokens
   int32_t table = 0;        // index in `tables` of the sequence's block table
   int32_t first_row = 0;    // a multiple of tile_rows
+  int32_t num_keys = 0;     // no token of the tile sees a key from this one on
 };
+inline constexpr int32_t kAllKeys = 1 << 30;
 inline constexpr int32_t kAttentionRows = 16;  // of a warp
+// The rows of a wide tile of AttentionKernel.
+inline constexpr int32_t kFourWarpRows = 4 * kAttentionRows;
 // The most blocks with tiles of kAttentionRows rows that an H200 ends sooner than fewer blocks with
 // more rows each: two for each of its multiprocessors at the same time, and as many behind them.
 inline constexpr int64_t kNarrowBlocks = 528;
@@ -153,7 +194,7 @@ inline constexpr int64_t kNarrowBlocks = 528;
 inline constexpr int32_t kWideAttentionRows = 8 * kAttentionRows;
 inline int32_t WideRows(DType dtype, int32_t head_dim_padded) {
   const bool compiled = dtype == DType::kBf16 && (head_dim_padded == 64 || head_dim_padded == 128);
-  return compiled ? kWideAttentionRows : 4 * kAttentionRows;
+  return compiled ? kWideAttentionRows : kFourWarpRows;
 }
 // The rows of a tile: kAttentionRows or `wide_rows`. `most_rows` are the most that a sequence of
 // the batch has. `narrow_blocks` are all tiles of kAttentionRows rows, times KV heads.
@@ -170,7 +211,13 @@ struct AttentionArgs {
   int32_t num_tiles = 0;
   int32_t tile_rows = 0;     // AttentionTileRows
   int32_t num_segments = 0;  // of the longest row
-  int32_t keys_before = -1;  // that a row sees beside its own; -1: all
+  // The keys that a row sees on either side of its own. keys_before = -1: all; keys_after: at most
+  // kAllKeys.
+  int32_t keys_before = -1;
+  int32_t keys_after = 0;
+  // Of these keys, a row sees those whose bits are set: [tokens, visible_words]. Null: all of them.
+  const uint32_t* visible = nullptr;
+  int32_t visible_words = 0;
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;

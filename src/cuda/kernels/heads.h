@@ -125,8 +125,9 @@ __global__ void StoreHeadsKernel(StoreHeadsArgs a) {
   // All but x is there before the pass's first kernel.
   const int position = a.positions[head.token];
   const int32_t block = a.blocks[head.token];
-  const float* all_cos = a.cos + static_cast<int64_t>(position) * half;
-  const float* all_sin = a.sin + static_cast<int64_t>(position) * half;
+  const int64_t angle = static_cast<int64_t>(a.rope_positions[head.token]) * half;
+  const float* all_cos = a.cos + angle;
+  const float* all_sin = a.sin + angle;
   LoadOfHead(head.norm, at.lane, norms ? end : 0, gain);
   LoadAngles(all_cos, at.lane, half, cos);
   LoadAngles(all_sin, at.lane, half, sin);

@@ -110,6 +110,7 @@ TEST(StoreHeads, HasTheProcessorsBitsInTheProcessorsOrder) {
                                                      .cos = c.rotary_dim > 0 ? cos.data() : nullptr,
                                                      .sin = c.rotary_dim > 0 ? sin.data() : nullptr,
                                                      .positions = at.data(),
+                                                     .rope_positions = at.data(),
                                                      .blocks = blocks.data(),
                                                      .num_tokens = num_tokens,
                                                      .num_heads = c.num_heads,

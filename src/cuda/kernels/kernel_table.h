@@ -10,6 +10,7 @@
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/attention_specialized.h"
 #include "cuda/kernels/attention/attention_wide.h"
+#include "cuda/kernels/encoder_rows.h"
 #include "cuda/kernels/experts.h"
 #include "cuda/kernels/gemm_blocks.h"
 #include "cuda/kernels/gemm_persistent.h"
@@ -93,6 +94,10 @@ inline KernelTable MakeKernelTable() {
   At(table, kEmbedBlocks) = EmbedBlocksKernel<float>;
   At(table, kRmsNormF32) = RmsNormKernel<float>;
   At(table, kRmsNormBf16) = RmsNormKernel<Bf16>;
+  At(table, kLayerNormF32) = LayerNormKernel<float>;
+  At(table, kLayerNormBf16) = LayerNormKernel<Bf16>;
+  At(table, kAddTableRows) = AddTableRowsKernel<float>;
+  At(table, kMean) = MeanKernel<float>;
   At(table, kGather) = GatherKernel<uint32_t>;
   At(table, kBranch) = BranchKernel<float>;
   At(table, kActivateF32) = ActivateKernel<float>;

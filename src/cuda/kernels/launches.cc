@@ -8,6 +8,7 @@
 #include "cuda/kernels/attention/attention.h"
 #include "cuda/kernels/attention/attention_specialized.h"
 #include "cuda/kernels/attention/attention_wide.h"
+#include "cuda/kernels/encoder_rows.h"
 #include "cuda/kernels/experts.h"
 #include "cuda/kernels/gemm_blocks.h"
 #include "cuda/kernels/gemm_tiles.h"
@@ -297,6 +298,22 @@ Launch RmsNormLaunch(DType dtype, const RmsNormArgs& args) {
   return {OfType(KernelId::kRmsNormF32, dtype), RowShape(args.num_rows, sizeof(RowShared)), args};
 }
 
+Launch LayerNormLaunch(DType dtype, const LayerNormArgs& args) {
+  SKEIN_CHECK(args.ldx >= args.width && (args.normed != args.x || args.rows == nullptr));
+  return {OfType(KernelId::kLayerNormF32, dtype), RowShape(args.num_rows, sizeof(RowShared)), args};
+}
+
+Launch AddTableRowsLaunch(const AddTableRowsArgs& args) {
+  return {KernelId::kAddTableRows, RowShape(args.num_rows), args};
+}
+
+Launch MeanLaunch(const MeanArgs& args) {
+  return {
+      KernelId::kMean,
+      {{CeilDiv(args.width, kRowThreads), static_cast<uint32_t>(args.num_means)}, kRowThreads, 0},
+      args};
+}
+
 Launch GatherLaunch(const GatherArgs& args) {
   LaunchShape shape = RowShape(args.num_rows);
   shape.grid.y = 2;
@@ -349,9 +366,13 @@ Launch CopySlotsLaunch(DType dtype, const CopySlotsArgs& args) {
 Launch AttentionLaunch(DType dtype, const AttentionArgs& args, bool has_phases) {
   SKEIN_CHECK(args.head_dim <= args.head_dim_padded && args.head_dim_padded <= kMaxHeadDim);
   const int32_t wide_rows = WideRows(dtype, args.head_dim_padded);
-  SKEIN_CHECK(args.tile_rows == kAttentionRows || args.tile_rows == wide_rows);
+  SKEIN_CHECK(args.tile_rows == kAttentionRows || args.tile_rows == kFourWarpRows ||
+              (args.tile_rows == wide_rows && args.visible == nullptr));
   if (dtype == DType::kF32) {
     return AttentionLaunch<AttentionShape<float, 8, 0>>(KernelId::kAttentionF32, args);
+  }
+  if (args.tile_rows == kFourWarpRows || args.visible != nullptr) {
+    return AttentionLaunch<AttentionShape<Bf16, 16, 0>>(KernelId::kAttentionBf16, args);
   }
   if (args.tile_rows == kWideAttentionRows) {
     using enum KernelId;

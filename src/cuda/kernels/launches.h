@@ -14,6 +14,9 @@ namespace skein::cuda {
 // `table`: the type of the table, kInt8 and kBlocks only of panels.
 Launch EmbedLaunch(DType table, bool panels, const EmbedArgs& args);
 Launch RmsNormLaunch(DType dtype, const RmsNormArgs& args);
+Launch LayerNormLaunch(DType dtype, const LayerNormArgs& args);
+Launch AddTableRowsLaunch(const AddTableRowsArgs& args);
+Launch MeanLaunch(const MeanArgs& args);
 Launch GatherLaunch(const GatherArgs& args);
 Launch BranchLaunch(const BranchArgs& args);
 Launch ActivateLaunch(DType dtype, const ActivateArgs& args);

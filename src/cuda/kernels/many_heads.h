@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(kRowThreads, 6) StoreManyHeadsKernel(StoreHead
   const float* norm = is_q ? a.q_norm : a.k_norm;
   if (norm != nullptr) part.Norm(norm, a.eps, at.quad);
   if (a.cos != nullptr) {
-    const int64_t angles = static_cast<int64_t>(at.position) * (kHeadDim / 2);
+    const int64_t angles = static_cast<int64_t>(a.rope_positions[at.token]) * (kHeadDim / 2);
     part.Rotate(a.cos + angles, a.sin + angles, at.quad);
   }
   if (!at.exists) return;

@@ -100,10 +100,11 @@ struct RowShared {
   float sum;
 };
 
-// One over the root of the mean square of a row. All threads of the block get it. They copy the row
-// to shared memory, from which the lanes add it.
-__device__ __forceinline__ float ScaleOfRow(const FoursOfRow<const float>& x, float eps,
-                                            RowShared& shared) {
+// A sum over a row: each lane's own becomes add(sum, element) with its elements in order. All
+// threads of the block get it. They copy the row to shared memory, from which the lanes add it.
+template <class Add>
+__device__ __forceinline__ float SumOfRow(const FoursOfRow<const float>& x, RowShared& shared,
+                                          const Add& add) {
   constexpr int kCopies = 4;  // fours in flight
   const int thread = static_cast<int>(threadIdx.x);
   float sum = 0.0f;
@@ -124,7 +125,7 @@ __device__ __forceinline__ float ScaleOfRow(const FoursOfRow<const float>& x, fl
     if (thread < 2 * kRowLanes) {
 #pragma unroll 16
       for (int i = thread % kRowLanes; i < count; i += kRowLanes) {
-        sum = fmaf(shared.part[i], shared.part[i], sum);
+        sum = add(sum, shared.part[i]);
       }
     }
     if (first + kRowPart < x.width) __syncthreads();  // before the next part takes its place
@@ -134,7 +135,15 @@ __device__ __forceinline__ float ScaleOfRow(const FoursOfRow<const float>& x, fl
     if (thread == 0) shared.sum = sum;
   }
   __syncthreads();
-  return 1.0f / sqrtf(shared.sum / static_cast<float>(x.width) + eps);
+  return shared.sum;
+}
+
+// One over the root of the mean square of a row.
+__device__ __forceinline__ float ScaleOfRow(const FoursOfRow<const float>& x, float eps,
+                                            RowShared& shared) {
+  const float sum = SumOfRow(
+      x, shared, [](float of_lane, float element) { return fmaf(element, element, of_lane); });
+  return 1.0f / sqrtf(sum / static_cast<float>(x.width) + eps);
 }
 
 // The adjacent elements of a table's row that a thread loads at once.

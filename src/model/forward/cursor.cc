@@ -8,13 +8,19 @@ namespace skein {
 
 OperatorCursor::OperatorCursor(const ForwardProgram& program, int32_t chunk_tokens)
     : program_(program), chunk_tokens_(chunk_tokens) {
-  SKEIN_CHECK(chunk_tokens >= 1 && program.input.size() >= 1 && !program.layers.empty());
+  SKEIN_CHECK(chunk_tokens >= 1 && program.layers.empty() == (program.input.size() == 0));
 }
 
 void OperatorCursor::Begin(std::span<const OutputChunk> outputs, int32_t num_active) {
   outputs_ = outputs;
   position_ = {};
   SetRange(num_active);
+}
+
+void OperatorCursor::BeginOutputs(std::span<const OutputChunk> outputs) {
+  outputs_ = outputs;
+  position_ = {.part = CursorPosition::Part::kOutputs};
+  if (!done()) SetRange(0);
 }
 
 bool OperatorCursor::done() const {

@@ -43,6 +43,8 @@ class OperatorCursor {
 
   // Goes to the first ticket of a pass over `num_active` rows. `outputs` must stay valid.
   void Begin(std::span<const OutputChunk> outputs, int32_t num_active);
+  // Goes to the first ticket of the outputs: something else runs the operators before.
+  void BeginOutputs(std::span<const OutputChunk> outputs);
 
   // Whether every operator has run. Then no function below may be called.
   bool done() const;

@@ -10,10 +10,22 @@ ForwardPass::ForwardPass(const ForwardContext& context, const ForwardLimits& lim
       cursor_(program_, state_.limits.chunk()) {}
 
 void ForwardPass::Begin() {
+  SKEIN_CHECK(!state_.limits.outputs_alone);
   state_.layout.Assign();
   cursor_.Begin(state_.layout.outputs(), state_.layout.num_active());
   outputs_taken_ = false;
   BeginOperator();
+}
+
+void ForwardPass::BeginOutputs(const ForwardBatch& batch, float* x) {
+  SKEIN_CHECK(state_.limits.outputs_alone);
+  state_.batch = batch;
+  state_.layout.Assign();
+  state_.layout.KeepOutputTokens();
+  state_.workspace.x = x;
+  cursor_.BeginOutputs(state_.layout.outputs());
+  outputs_taken_ = false;
+  if (!Finished()) BeginOperator();
 }
 
 void ForwardPass::BeginOperator() { num_tickets_ = cursor_.op().Begin(cursor_.range()); }

@@ -33,6 +33,10 @@ class ForwardPass {
   // most max_own_blocks blocks beyond the rows' tables; the model has the requested heads; rows
   // pooled by kMean or kCls begin at position 0.
   void Begin();
+  // The same for the outputs alone of a batch whose layers another device has computed.
+  // x [output tokens, hidden]: the residual stream at the tokens from which outputs are read,
+  // ascending; it is overwritten. REQUIRES: as Begin; ForwardLimits::outputs_alone.
+  void BeginOutputs(const ForwardBatch& batch, float* x);
   ForwardBatch& batch() { return state_.batch; }
 
   // Runs operators until `stop` (may be null) reads true at a boundary, until outputs are ready, or

@@ -243,6 +243,19 @@ void AddSparse(PassState& pass, OperatorList& list) {
   list.Whole<SparseOperator>(pass);
 }
 
+void AddLayers(PassState& pass, ForwardProgram& program) {
+  if (pass.config().is_bert_family()) {
+    program.input.Whole<EncoderEmbedOperator>(pass);
+  } else {
+    program.input.Whole<EmbedOperator>(pass);
+  }
+  program.layers.resize(pass.config().num_layers);
+  for (int32_t i = 0; i < pass.config().num_layers; ++i) {
+    AddMixer(pass, i, program.layers[i]);
+    AddMlp(pass, i, program.layers[i]);
+  }
+}
+
 void AddOutputs(PassState& pass, ForwardProgram& program) {
   const ModelWeights& w = pass.weights();
   const Operand h = {&ForwardWorkspace::logit_h, pass.config().hidden_size};
@@ -289,16 +302,7 @@ void AddOutputs(PassState& pass, ForwardProgram& program) {
 
 ForwardProgram MakeProgram(PassState& pass) {
   ForwardProgram program;
-  if (pass.config().is_bert_family()) {
-    program.input.Whole<EncoderEmbedOperator>(pass);
-  } else {
-    program.input.Whole<EmbedOperator>(pass);
-  }
-  program.layers.resize(pass.config().num_layers);
-  for (int32_t i = 0; i < pass.config().num_layers; ++i) {
-    AddMixer(pass, i, program.layers[i]);
-    AddMlp(pass, i, program.layers[i]);
-  }
+  if (!pass.limits.outputs_alone) AddLayers(pass, program);
   pass.config().head == Head::kDecision ? AddDecisionOutputs(pass, program)
                                         : AddOutputs(pass, program);
   return program;

@@ -41,10 +41,10 @@ class OperatorList {
 };
 
 // The operators of a forward pass. `input` runs once, then each layer's list in turn, then for each
-// chunk of outputs the list of its kind.
+// chunk of outputs the list of its kind. With ForwardLimits::outputs_alone, there are only outputs.
 struct ForwardProgram {
   OperatorList input;
-  std::vector<OperatorList> layers;  // [num_layers]
+  std::vector<OperatorList> layers;  // [num_layers], or none
   std::array<OperatorList, kNumOutputKinds> outputs;
 
   const OperatorList& of(OutputKind kind) const { return outputs[static_cast<size_t>(kind)]; }

@@ -126,7 +126,8 @@ size_t ForwardWorkspace::OutputBytes(const ModelConfig& config, DType dtype,
 // used when the residual stream is added to; attention's output is no longer used when q is made.
 size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
                                size_t* output_bytes) {
-  const size_t tokens = limits.max_tokens, chunk = limits.chunk();
+  const size_t tokens = limits.outputs_alone ? 0 : limits.max_tokens;
+  const size_t chunk = limits.outputs_alone ? 0 : limits.chunk();
   const size_t hidden = config.hidden_size;
   const size_t q_width = size_t(config.num_heads) * config.head_dim;
   const size_t padded = config.widest_intermediate_padded();

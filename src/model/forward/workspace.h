@@ -33,6 +33,9 @@ struct ForwardLimits {
   int32_t dense_width = 0;  // of the widest Dense module after the pooling; 0: there is none
   bool int8 = false;        // whether products take int8 rows: with weights of int8 or of blocks
   int32_t lora_rank = 0;    // of the widest change of a product; 0: there are no adapters
+  // Whether another device computes the layers (ForwardPass::BeginOutputs). The activations are
+  // then those of the outputs.
+  bool outputs_alone = false;
 
   int32_t chunk() const {
     return chunk_tokens > 0 && chunk_tokens < max_tokens ? chunk_tokens : max_tokens;
@@ -116,7 +119,7 @@ struct ForwardWorkspace {
 
   AlignedBuffer memory;
   ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
-  float* x = nullptr;      // [max_tokens, hidden]: the residual stream
+  float* x = nullptr;      // [max_tokens, hidden]: the residual stream; null for outputs alone
   std::byte* h = nullptr;  // t [chunk, hidden]: after a norm
   std::byte* q = nullptr;  // t [max_tokens, num_heads * head_dim]: rotated, rounded
   // t [max_tokens, num_heads * head_dim], or [max_tokens, v_width] in a linear layer. Outputs in

@@ -173,6 +173,9 @@ __device__ __forceinline__ void WalkNarrow(const AttentionArgs& a, int tile_inde
     const int before = stage == 0 ? stages - 1 : stage - 1;
     const auto from_behind = steps.AddressesOf(step + stages * kKeysPerStep);
     ScaleScores(a, rows, step + warp * kPanelWidth, range.SeesAll(step), lane, scores);
+    if constexpr (Shape::kChunks == 0) {
+      HideKeys(a, rows, step + warp * kPanelWidth, lane, scores);
+    }
     ShareMaxima<kLaneRows>(scores, warp, lane, shared);
     WaitForGroups(2 * stages - 4);
     steps.MaskLastKey(step, stage);

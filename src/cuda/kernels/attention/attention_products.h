@@ -85,6 +85,30 @@ __device__ __forceinline__ void ScaleScores(const AttentionArgs& a, const QueryR
   }
 }
 
+// Makes the scores of keys that a row does not see -inf, where AttentionArgs::visible says so.
+// `first_key` is a multiple of 16.
+template <typename T, int kTiles>
+__device__ __forceinline__ void HideKeys(const AttentionArgs& a, const QueryRows<T>& rows,
+                                         int first_key, const Lane& lane,
+                                         float (&scores)[kTiles][4]) {
+  if (a.visible == nullptr) return;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t* const words =
+        a.visible + static_cast<int64_t>(rows.in_batch[i]) * a.visible_words;
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      const int key = first_key + tile * 8;
+      const uint32_t bits = words[key / 32] >> (key % 32 + lane.quad * 2);
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        float& score = scores[tile][2 * i + c];
+        score = (bits >> c & 1u) != 0 ? score : kMinusInfinity;
+      }
+    }
+  }
+}
+
 __device__ __forceinline__ float MaxOfQuad(float max) {
   max = fmaxf(max, __shfl_xor_sync(kAllLanes, max, 1));
   return fmaxf(max, __shfl_xor_sync(kAllLanes, max, 2));

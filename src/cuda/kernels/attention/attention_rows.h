@@ -13,9 +13,17 @@
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
-// The first key that the token at `position` sees.
-__device__ __forceinline__ int FirstKey(const AttentionArgs& a, int position) {
-  return a.keys_before < 0 || position < a.keys_before ? 0 : position - a.keys_before;
+// The end of the keys that the token at `position` sees, and the first of them.
+__device__ __forceinline__ int EndOfKeys(const AttentionArgs& a, const AttentionTile& tile,
+                                         int position) {
+  const int end = position + 1 + a.keys_after;
+  return end < tile.num_keys ? end : tile.num_keys;
+}
+__device__ __forceinline__ int FirstKey(const AttentionArgs& a, const AttentionTile& tile,
+                                        int position) {
+  if (a.keys_before < 0 || position < a.keys_before) return 0;
+  const int first = position - a.keys_before;
+  return first < tile.num_keys ? first : tile.num_keys - 1;
 }
 
 // Some rows of a tile's sequence, and the keys of a segment that they see:
@@ -33,11 +41,11 @@ struct RowRange {
     const int first_position = tile.begin + first / group_size;
     const int last_position = tile.begin + (first + count - 1) / group_size;
     const int of_segment = segment * kKeysPerSegment;
-    const int first_key = FirstKey(a, first_position);
+    const int first_key = FirstKey(a, tile, first_position);
     begin = first_key > of_segment ? first_key : of_segment;
-    common_begin = FirstKey(a, last_position);
-    common_end = first_position + 1;
-    end = last_position + 1;
+    common_begin = FirstKey(a, tile, last_position);
+    common_end = EndOfKeys(a, tile, first_position);
+    end = EndOfKeys(a, tile, last_position);
     end = end < of_segment + kKeysPerSegment ? end : of_segment + kKeysPerSegment;
   }
 
@@ -66,8 +74,9 @@ struct QueryRows {
       exists[i] = row < tile.num_tokens * group_size;
       const int token = exists[i] ? row / group_size : 0;
       const int head = kv_head * group_size + (exists[i] ? row - token * group_size : 0);
-      keys[i] = exists[i] ? tile.begin + token + 1 : 0;
-      first[i] = FirstKey(a, tile.begin + token);
+      keys[i] = exists[i] ? EndOfKeys(a, tile, tile.begin + token) : 0;
+      first[i] = FirstKey(a, tile, tile.begin + token);
+      in_batch[i] = tile.first_token + token;
       q[i] = static_cast<const T*>(a.q) + (tile.first_token + token) * a.ldq + head * a.head_dim;
       out[i] = static_cast<T*>(a.out) + (tile.first_token + token) * a.ldo + head * a.head_dim;
     }
@@ -79,8 +88,9 @@ struct QueryRows {
   }
 
   bool exists[2];
-  int keys[2];   // the end of the keys that the row sees: behind its own position
-  int first[2];  // the first of them
+  int keys[2];      // the end of the keys that the row sees
+  int first[2];     // the first of them
+  int in_batch[2];  // the index of the row's token
   const T* q[2];
   T* out[2];
   int words;  // words of a head
@@ -207,8 +217,8 @@ __global__ void MergeSegmentsKernel(AttentionArgs a) {
   const int of_sequence = tile.first_row + row;
   if (of_sequence >= tile.num_tokens * group_size) return;
   const int token = of_sequence / group_size;
-  const int segments = (tile.begin + token) / kKeysPerSegment + 1;
-  const int first = FirstKey(a, tile.begin + token) / kKeysPerSegment;
+  const int segments = (EndOfKeys(a, tile, tile.begin + token) - 1) / kKeysPerSegment + 1;
+  const int first = FirstKey(a, tile, tile.begin + token) / kKeysPerSegment;
   T* out = static_cast<T*>(a.out) + (tile.first_token + token) * a.ldo +
            (kv_head * group_size + of_sequence % group_size) * a.head_dim;
   for (int d = at.lane; d < a.head_dim; d += kRowLanes) {

@@ -146,7 +146,7 @@ class Attention {
     }
     const int32_t rows = s.num_tokens * (shape_.num_heads / shape_.num_kv_heads);
     for (int32_t row = 0; row < rows; row += tile_rows_) {
-      tiles_.push_back({num_tokens_, s.num_tokens, s.begin, table, row});
+      tiles_.push_back({num_tokens_, s.num_tokens, s.begin, table, row, keys});
     }
     num_tokens_ += s.num_tokens;
     num_segments_ = std::max(num_segments_, (keys + kKeysPerSegment - 1) / kKeysPerSegment);

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cuda/executor/activations.h"
+#include "cuda/executor/cuda_context.h"
+#include "cuda/executor/device_batch.h"
+#include "cuda/executor/launcher.h"
+#include "model/forward/layout.h"
+
+namespace skein::cuda {
+
+// The operators of a chunk of outputs, in the order they run. Some launch nothing for some kinds.
+enum OutputOp { kOutputNorm, kOutputMean, kHeadDense, kHead };
+inline constexpr int kOutputOps = kHead + 1;
+
+// The operators behind the layers of one pass on a device, chunk by chunk, and their outputs.
+// REQUIRES: DeviceComputesOutputs.
+class OutputOperators {
+ public:
+  // Everything is borrowed.
+  OutputOperators(const CudaContext& context, const Activations* memory,
+                  const DeviceBatch* integers, Launcher* launcher)
+      : context_(context),
+        dtype_(context.model.weights->dtype),
+        memory_(memory),
+        integers_(integers),
+        launcher_(*launcher),
+        wide_(context.model.weights->config.vocab_size) {}
+
+  // The chunk at hand: number `index` of the batch's. num_outputs: those that pad it included.
+  // `result`: the residual stream behind the last layer. largest_alone: as CudaPass::Begin, of the
+  // batch's rows of logits.
+  void Begin(int32_t index, const OutputChunk& chunk, int32_t num_outputs, const float* result,
+             std::span<const uint8_t> largest_alone);
+
+  void Run(int op);
+  // Finds the largest logit of each output.
+  void FindLargest();
+  // Starts the copy of the outputs to the host. `has_largest`: FindLargest has run.
+  void Copy(bool has_largest);
+
+  // Once they are on the host: to be called once, before the others.
+  void Take();
+  // As ForwardPass::output. An output of labels is valid until the next call; other outputs are
+  // thread-safe.
+  float* output(int32_t i);
+  // The largest of row i of the logits, which are not on the host then; null: output(i) is.
+  const RowLargest* largest(int32_t i) const {
+    return LargestAlone(i) ? memory_->largest_on_host.as<RowLargest>() + i : nullptr;
+  }
+
+  // The shape of the product of operator kHead: its output's columns and its terms. 0: none.
+  int32_t head_columns() const;
+  int32_t head_terms() const { return head().k; }
+
+ private:
+  // Whether the outputs are states, which no product follows.
+  bool are_states() const {
+    return chunk_.kind == OutputKind::kEmbedding || chunk_.kind == OutputKind::kStates;
+  }
+  bool are_classes() const { return chunk_.kind == OutputKind::kClasses; }
+  const DeviceBatch::Outputs& tokens() const { return integers_->outputs(index_); }
+  const DeviceMatrix& head() const {
+    return are_classes() ? context_.weights->head_out : context_.weights->output;
+  }
+  // Elements of an output on the device.
+  int32_t width() const { return are_states() ? config().hidden_size : head_columns(); }
+  // f32 [max_tokens, hidden]: memory that nothing uses behind the layers.
+  float* normed() const {
+    const Buffer& x = memory_->x;
+    return (result_ == x.as<float>() ? memory_->qkv : x).as<float>();
+  }
+
+  void Norm();
+  // The norm of the outputs' tokens: in f32, or rounded.
+  void NormTo(float* normed, const Activations::Operand* rounded);
+  void Mean();
+  void HeadDense();
+  void Head();
+  void CopyLogits(bool has_largest);
+  bool LargestAlone(int32_t i) const;
+  const ModelConfig& config() const { return context_.model.weights->config; }
+
+  const CudaContext& context_;
+  const DType dtype_;
+  const Activations* const memory_;
+  const DeviceBatch* const integers_;
+  Launcher& launcher_;
+  int32_t index_ = 0;
+  OutputChunk chunk_;
+  int32_t num_outputs_ = 0;
+  const float* result_ = nullptr;
+  std::span<const uint8_t> largest_alone_;
+  std::vector<float> wide_;  // [vocab]: one output of labels
+};
+
+}  // namespace skein::cuda
