@@ -29,6 +29,7 @@ DeviceBatch::DeviceBatch(Device* device, const ForwardContext& model)
 Status DeviceBatch::Assign(const ForwardBatch& batch, const BatchLayout& layout,
                            std::span<const BlockCopy> copies, const Padding& padding) {
   words_.clear();
+  extras_ = {};
   AddTokens(batch, layout, padding);
   AddRopePositions(batch, layout);
   AddTableRows(batch);
@@ -75,10 +76,10 @@ void DeviceBatch::AddTokens(const ForwardBatch& batch, const BatchLayout& layout
 }
 
 void DeviceBatch::AddRopePositions(const ForwardBatch& batch, const BatchLayout& layout) {
-  rope_positions_ = positions_;
+  extras_.rope_positions = positions_;
   const auto has_options = [](const ForwardRow& row) { return !row.option_bounds.empty(); };
   if (std::ranges::none_of(batch.rows, has_options)) return;
-  rope_positions_ = words_.size();
+  extras_.rope_positions = words_.size();
   for (int32_t index = 0; index < std::ssize(batch.rows); ++index) {
     const ForwardRow& row = batch.rows[index];
     for (int32_t i = 0; i < row.num_tokens; ++i) {
@@ -88,9 +89,8 @@ void DeviceBatch::AddRopePositions(const ForwardBatch& batch, const BatchLayout&
 }
 
 void DeviceBatch::AddTableRows(const ForwardBatch& batch) {
-  segments_ = types_ = 0;
   if (config_.encoder.num_segments > 0) {
-    segments_ = words_.size();
+    extras_.segments = words_.size();
     for (const ForwardRow& row : batch.rows) {
       for (int32_t i = 0; i < row.num_tokens; ++i) {
         words_.push_back(config_.encoder.num_segments > 1 && i >= row.second_segment_begin);
@@ -98,26 +98,25 @@ void DeviceBatch::AddTableRows(const ForwardBatch& batch) {
     }
   }
   if (config_.decision.num_layers == 0) return;
-  types_ = words_.size();
+  extras_.types = words_.size();
   for (const ForwardRow& row : batch.rows) {
     words_.insert(words_.end(), row.num_tokens, row.question_type);
   }
 }
 
 void DeviceBatch::AddVisible(const ForwardBatch& batch) {
-  visible_ = {};
   const auto has_options = [](const ForwardRow& row) { return !row.option_bounds.empty(); };
   if (std::ranges::none_of(batch.rows, has_options)) return;
   // A step of keys has whole words.
   constexpr int32_t kWordsOfStep = 2;
   for (const ForwardRow& row : batch.rows) {
     const int32_t words = CeilDiv(row.begin + row.num_tokens, kWordsOfStep * 32) * kWordsOfStep;
-    visible_.words = std::max(visible_.words, words);
+    extras_.visible_words = std::max(extras_.visible_words, words);
   }
-  visible_.global = words_.size();
+  extras_.visible = words_.size();
   AddVisibleKeys(batch, nullptr);
   if (!config_.has_local_layers()) return;
-  visible_.local = words_.size();
+  extras_.locally_visible = words_.size();
   AddVisibleKeys(batch, &config_.local);
 }
 
@@ -125,12 +124,12 @@ void DeviceBatch::AddVisibleKeys(const ForwardBatch& batch, const LocalLayers* l
   for (const ForwardRow& row : batch.rows) {
     const OptionPlaces places(row.option_bounds, row.begin + row.num_tokens);
     for (int32_t i = 0; i < row.num_tokens; ++i) {
-      words_.resize(words_.size() + visible_.words);
+      words_.resize(words_.size() + extras_.visible_words);
       int32_t first = 0, end = 0;
       places.FindVisible(
           row.begin + i, config_.bidirectional, local,
-          reinterpret_cast<uint32_t*>(words_.data() + words_.size()) - visible_.words, &first,
-          &end);
+          reinterpret_cast<uint32_t*>(words_.data() + words_.size()) - extras_.visible_words,
+          &first, &end);
     }
   }
 }
@@ -195,7 +194,8 @@ DeviceBatch::TileWords DeviceBatch::AddTiles(const ForwardBatch& batch, const Ba
     narrow_tiles += CeilDiv(run.count * group_size_, kAttentionRows);
   }
   // The kernel with tiles of eight warps knows no hidden keys.
-  const int32_t wide_rows = visible_.words > 0 ? std::min(wide_rows_, kFourWarpRows) : wide_rows_;
+  const int32_t wide_rows =
+      extras_.visible_words > 0 ? std::min(wide_rows_, kFourWarpRows) : wide_rows_;
   tiles.rows = AttentionTileRows(wide_rows, most_rows, narrow_tiles * config_.num_kv_heads);
   if (tiles.rows > kAttentionRows) {
     AddTilesOf(batch, layout, true, &tiles);

@@ -24,8 +24,8 @@ class DeviceBatch {
   struct Outputs {
     const int32_t* tokens = nullptr;  // [num_tokens], counting active tokens
     int32_t num_tokens = 0;           // without padding
-    // Of outputs that are means of rows: [chunk.count], indices of `tokens`. Else null: there is
-    // one token for each output.
+    // [chunk.count], indices of `tokens`, if the outputs are means of rows. Null: there is one
+    // token for each output.
     const RowsOfMean* means = nullptr;
     const int32_t* panels = nullptr;  // [num_panels]; only for labels
     std::vector<int32_t> panel_ids;   // the panels on the host, ascending
@@ -47,7 +47,7 @@ class DeviceBatch {
     int32_t num_segments = 1;  // of the longest walk
   };
 
-  // `model` is borrowed, as far as it outlives the call that makes it.
+  // The device and the model's weights are borrowed.
   DeviceBatch(Device* device, const ForwardContext& model);
 
   // Makes the integers of a batch with this layout, and starts their copy. The previous copy must
@@ -61,18 +61,17 @@ class DeviceBatch {
   const int32_t* tokens() const { return On<int32_t>(tokens_); }
   const int32_t* positions() const { return On<int32_t>(positions_); }
   // The positions of the rope.
-  const int32_t* rope_positions() const { return On<int32_t>(rope_positions_); }
+  const int32_t* rope_positions() const { return On<int32_t>(extras_.rope_positions); }
   // The rows of an encoder's table of segments, and of a decision model's embedding of types, for
   // each token. Null: the model has no such table.
-  const int32_t* segments() const { return segments_ == 0 ? nullptr : On<int32_t>(segments_); }
-  const int32_t* question_types() const { return types_ == 0 ? nullptr : On<int32_t>(types_); }
+  const int32_t* segments() const { return Extra<int32_t>(extras_.segments); }
+  const int32_t* question_types() const { return Extra<int32_t>(extras_.types); }
   // The keys that tokens see, where rows read options side by side (AttentionArgs::visible), in
   // layers with a window or in the others. Null: no row does so.
   const uint32_t* visible(bool local) const {
-    const size_t word = local ? visible_.local : visible_.global;
-    return visible_.words == 0 ? nullptr : On<uint32_t>(word);
+    return Extra<uint32_t>(local ? extras_.locally_visible : extras_.visible);
   }
-  int32_t visible_words() const { return visible_.words; }
+  int32_t visible_words() const { return extras_.visible_words; }
   const int32_t* blocks() const { return On<int32_t>(blocks_); }
   const int32_t* tables() const { return On<int32_t>(tables_); }
   Tiles tiles() const { return TilesAt(tiles_); }
@@ -97,6 +96,10 @@ class DeviceBatch {
   template <typename T>
   const T* On(size_t word) const {
     return reinterpret_cast<const T*>(on_device_.as<int32_t>() + word);
+  }
+  template <typename T>
+  const T* Extra(size_t word) const {
+    return word == 0 ? nullptr : On<T>(word);
   }
   void AddTokens(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
   // Adds what only some models need of tokens.
@@ -139,11 +142,12 @@ class DeviceBatch {
   std::vector<int32_t> words_;
   Buffer on_host_, on_device_;
   size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0;  // indices in words_
-  size_t rope_positions_ = 0, segments_ = 0, types_ = 0;  // 0: there are none of the last two
-  struct {
-    size_t global = 0, local = 0;
-    int32_t words = 0;  // of a token; 0: there are none
-  } visible_;
+  // Indices in words_ of what only some models and batches need of tokens; 0: there is none.
+  struct TokenExtras {
+    size_t rope_positions = 0, segments = 0, types = 0;
+    size_t visible = 0, locally_visible = 0;
+    int32_t visible_words = 0;  // of a token
+  } extras_;
   size_t gathered_ = 0, forks_ = 0, copies_ = 0;
   TileWords tiles_, gathered_tiles_;
   int32_t num_gathered_ = 0, num_forks_ = 0, num_copies_ = 0;

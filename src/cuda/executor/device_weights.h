@@ -77,7 +77,7 @@ class DeviceWeights {
   const void* embedding =
       nullptr;  // T [vocab, hidden]; null: the panels of the next, or of `output`
   DeviceMatrix embedding_blocks;
-  // Of encoders, as in ModelWeights; null where the model has no such table or norm.
+  // Those of encoders, as in ModelWeights; null where the model has no such table or norm.
   const float* positions = nullptr;
   const float* segments = nullptr;
   const float* head_input_norm = nullptr;  // DecisionHeadWeights::input_norm

@@ -215,7 +215,7 @@ struct AttentionArgs {
   // kAllKeys.
   int32_t keys_before = -1;
   int32_t keys_after = 0;
-  // Of these keys, a row sees those whose bits are set: [tokens, visible_words]. Null: all of them.
+  // Bits of keys, [tokens, visible_words]: a row sees those of these keys that are set. Null: all.
   const uint32_t* visible = nullptr;
   int32_t visible_words = 0;
   int32_t num_heads = 0;

@@ -77,11 +77,7 @@ __device__ __forceinline__ void WalkWide(const AttentionArgs& a, const Attention
       } else {
         AddScores<1>(steps, q, columns, stage, scores);
       }
-      float max[2];
-      ScaleScores(a, rows, step, range.SeesAll(step), lane, scores);
-      HideKeys(a, rows, step, lane, scores);
-      ComputeStepWeights(state, scores, max);
-      EndWeights<T>(max, scores, state);
+      WeighVisible(a, rows, step, range.SeesAll(step), lane, scores, state);
     }
     if (waits_twice) {
       WaitForGroups(2 * stages - 2);

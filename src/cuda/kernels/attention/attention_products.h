@@ -208,6 +208,19 @@ __device__ __forceinline__ void Weigh(const AttentionArgs& a, const QueryRows<T>
   EndWeights<T>(max, scores, state);
 }
 
+// The same in kernels that know hidden keys.
+template <typename T, int kTiles>
+__device__ __forceinline__ void WeighVisible(const AttentionArgs& a, const QueryRows<T>& rows,
+                                             int step, bool all_visible, const Lane& lane,
+                                             float (&scores)[kKeyTiles][4],
+                                             WalkState<kTiles>& state) {
+  float max[2];
+  ScaleScores(a, rows, step, all_visible, lane, scores);
+  HideKeys(a, rows, step, lane, scores);
+  ComputeStepWeights(state, scores, max);
+  EndWeights<T>(max, scores, state);
+}
+
 __device__ __forceinline__ uint32_t PairWord(float low, float high) {
   return __float_as_uint(low) >> 16 | (__float_as_uint(high) & 0xffff0000u);
 }
