@@ -30,7 +30,7 @@ set(object ${CMAKE_BINARY_DIR}/device_kernels.o)
 set(report ${CMAKE_BINARY_DIR}/device_kernels.ptxas)
 file(GLOB headers CONFIGURE_DEPENDS ${kernels}/*.h ${kernels}/attention/*.h
      ${CMAKE_SOURCE_DIR}/src/cuda/device/tensor_map.h ${CMAKE_SOURCE_DIR}/src/base/dtype.h
-     ${CMAKE_SOURCE_DIR}/src/kernels/kv_layout.h)
+     ${CMAKE_SOURCE_DIR}/src/kernels/kv_layout.h ${CMAKE_SOURCE_DIR}/src/kernels/linear_shape.h)
 add_custom_command(
   OUTPUT ${object} ${report}
   COMMAND ${CMAKE_SOURCE_DIR}/tools/ptxas_table.py --compile ${report} -- ${NVCC} -std=c++20 -O3

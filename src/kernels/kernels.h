@@ -8,6 +8,7 @@
 #include "base/dtype.h"
 #include "base/result.h"
 #include "kernels/kv_layout.h"
+#include "kernels/linear_shape.h"
 #include "kernels/packed_weight.h"
 #include "kernels/row_tiles.h"
 
@@ -158,7 +159,6 @@ struct ConvCall {
   // [3, n]: before, the old x of the three previous tokens; after, that of the last three tokens.
   float* state = nullptr;
 };
-inline constexpr int32_t kConvWidth = 4;
 
 // The gated delta rule over consecutive tokens of one sequence, for kDeltaCols columns of one
 // head's state (Yang et al. 2024, "Gated Delta Networks", equation 10). For each token:
@@ -179,8 +179,6 @@ struct DeltaCall {
   int32_t num_tokens = 0;
   int32_t k_dim = 0;  // a multiple of 4
 };
-inline constexpr int32_t kDeltaCols = 32;
-inline constexpr int32_t kMaxDeltaDim = 256;  // bounds k_dim: a caller keeps a state on its stack
 
 // The numeric operations on one thread. Each call is at most one ticket. The caller divides an
 // operator into rows, columns and heads, and never divides a sum, so the bits do not depend on the

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "cuda/device/fake_device.h"
@@ -98,7 +99,7 @@ struct Both {
                 Pooling pooling = Pooling::kLast)
       : model(
             dir,
-            {.quantization = quantization, .isa = FmaIsas().back(), .threads = 1, .num_blocks = 4}),
+            {.quantization = quantization, .isa = FmaIsas().back(), .threads = 1, .num_blocks = 8}),
         kv(LayoutOf(model)),
         device(options),
         cuda(&device, model, kDeviceBlocks, kDeviceLimits, states, pooling) {
@@ -167,6 +168,26 @@ inline void ExpectSame(const StepResults& a, const StepResults& b) {
                         b.prompt_logprobs[i].logprobs[k].chosen);
     }
   }
+}
+
+// Gives rows the states of their sequences, in a model with linear layers. Sequences begin with
+// different blocks, kBlocksOfState apart.
+inline constexpr int32_t kBlocksOfState = 10;
+inline void GiveStates(const Executor& executor, std::vector<PlanRow>* rows) {
+  for (PlanRow& row : *rows) {
+    row.state = OwnState(executor, row.block_table.front() / kBlocksOfState, row.begin);
+  }
+}
+inline StepPlan WithStates(const Executor& executor, StepPlan plan) {
+  if (auto* mixed = std::get_if<MixedPlan>(&plan)) {
+    GiveStates(executor, &mixed->prefills);
+    GiveStates(executor, &mixed->decodes);
+  } else if (auto* decode = std::get_if<DecodePlan>(&plan)) {
+    GiveStates(executor, &decode->rows);
+  } else {
+    GiveStates(executor, &std::get<OneShotPlan>(plan).rows);
+  }
+  return plan;
 }
 
 // A request's tokens and parameters. Tests make its plan rows by hand.

@@ -34,6 +34,10 @@ class CudaModel {
     context.model.kv = nullptr;
     context.model.kv_layout = layout;
     context.kv = kv_->data();
+    if (const size_t bytes = context.model.state_layout.total_bytes(); bytes > 0) {
+      states_ = cuda::Buffer::Make(device, cuda::Buffer::Place::kDevice, bytes).value();
+      context.states = states_.as<float>();
+    }
     context.model.pooling = pooling;
     if (const RopeAngles* rope = model.context().rope; rope != nullptr) {
       rope_ = cuda::DeviceRope::Upload(*rope, device).value();
@@ -54,6 +58,7 @@ class CudaModel {
   std::unique_ptr<cuda::DeviceWeights> weights_;
   std::unique_ptr<cuda::DeviceKv> kv_;
   cuda::DeviceRope rope_, local_rope_;
+  cuda::Buffer states_;
   std::unique_ptr<cuda::CudaExecutor> executor_;
 };
 

@@ -79,14 +79,18 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
   SKEIN_RETURN_IF_ERROR(Add(std::min(PartialBytes(longest), most_bytes), &partial));
   const DType matrices = model.weights->matrix_dtype;
   if (matrices == DType::kInt8 || matrices == DType::kBlocks) {
-    const int64_t widest = std::max<int64_t>(
-        {c.hidden_size, q_width, c.intermediate_size, c.decision.intermediate_size});
+    const int64_t widest =
+        std::max<int64_t>({c.hidden_size, q_width, c.intermediate_size,
+                           c.decision.intermediate_size, c.decoder.linear.v_width()});
     SKEIN_RETURN_IF_ERROR(Add(tokens * PaddedWidth(widest, DType::kInt8), &int8));
     const int64_t scales_of_row =
         matrices == DType::kInt8 ? 1 : 2 * (RoundUp(widest, kBlockTerms) / kBlockTerms);
     SKEIN_RETURN_IF_ERROR(Add(tokens * scales_of_row * sizeof(float), &scales));
   }
   if (c.num_experts > 0) SKEIN_RETURN_IF_ERROR(AllocateExperts(c, tokens));
+  if (c.has_linear_layers() || c.decoder.attention_gate) {
+    SKEIN_RETURN_IF_ERROR(AllocateLinear(c, tokens));
+  }
   return AllocateOutputs(*model.weights, limits);
 }
 
@@ -110,6 +114,17 @@ Status Activations::AllocateOutputs(const ModelWeights& weights, const ForwardLi
   SKEIN_ASSIGN_OR_RETURN(largest_on_host,
                          Buffer::Make(device_, Buffer::Place::kHost, largest.bytes()));
   return Status::Ok();
+}
+
+Status Activations::AllocateLinear(const ModelConfig& c, int64_t tokens) {
+  const LinearLayers& shape = c.decoder.linear;
+  const int32_t q_width = c.num_heads * c.head_dim;
+  const int64_t width = std::max(c.has_linear_layers() ? shape.width() : 0, q_width);
+  SKEIN_RETURN_IF_ERROR(Add(tokens * width * sizeof(float), &linear.sums));
+  if (!c.has_linear_layers()) return Status::Ok();
+  SKEIN_RETURN_IF_ERROR(Add(tokens * shape.conv_width() * sizeof(float), &linear.qkv));
+  SKEIN_RETURN_IF_ERROR(Add(tokens * shape.num_v_heads * kDeltaGatesBytes, &linear.gates));
+  return Add(tokens, shape.v_width(), &linear.out);
 }
 
 Status Activations::AllocateExperts(const ModelConfig& c, int64_t tokens) {

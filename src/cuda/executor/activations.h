@@ -30,6 +30,14 @@ struct Activations {
     Buffer out;      // f32 [max_tokens * experts_per_token, hidden]
   };
 
+  // Those of linear layers, and of gates of attention (LinearLayers).
+  struct Linear {
+    Buffer sums;   // f32 [max_tokens, the wider of the layers' width() and q_width]
+    Buffer qkv;    // f32 [max_tokens, conv_width]: behind the convolution
+    Buffer gates;  // DeltaGates [max_tokens, num_v_heads]
+    Operand out;   // [max_tokens, v_width]
+  };
+
   // Allocates all of it. Fails as Device::Allocate does. `model` and `limits` are those of the
   // pass.
   static Result<Activations> Make(Device* device, const ForwardContext& model,
@@ -46,6 +54,7 @@ struct Activations {
   Buffer partial;       // AttentionArgs::partial of some tiles
   Buffer int8, scales;  // rows in int8 for the next product (QuantizeArgs)
   Experts experts;
+  Linear linear;
   Operand output_h;      // [max_logit_rows, hidden]
   Buffer outputs;        // f32 [max_logit_rows, the widest output]
   Buffer on_host;        // the same on the host
@@ -58,6 +67,7 @@ struct Activations {
  private:
   Status Allocate(const ForwardContext& model, const ForwardLimits& limits);
   Status AllocateOutputs(const ModelWeights& weights, const ForwardLimits& limits);
+  Status AllocateLinear(const ModelConfig& config, int64_t tokens);
   Status AllocateExperts(const ModelConfig& config, int64_t tokens);
   Status Add(size_t size, Buffer* buffer);
   Status Add(int64_t rows, int64_t width, Operand* operand);

@@ -15,7 +15,8 @@ struct CudaContext {
   const DeviceWeights* weights = nullptr;
   // The model on the host: its config, its KV layout, the range of its rope. Its kv is null.
   ForwardContext model;
-  uint8_t* kv = nullptr;                   // [model.kv_layout.total_bytes()], of the device
+  uint8_t* kv = nullptr;    // [model.kv_layout.total_bytes()], of the device
+  float* states = nullptr;  // [model.state_layout.total_bytes()], of the device; of linear layers
   const DeviceRope* rope = nullptr;        // null: no layer rotates
   const DeviceRope* local_rope = nullptr;  // of layers with a window; null: there are none
   bool graphs = true;                      // steps of single tokens run as PassGraphs

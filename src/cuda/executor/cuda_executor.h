@@ -35,6 +35,7 @@ class CudaExecutor final : public Executor {
                                                     const StepStates& states);
   ~CudaExecutor() override;
 
+  int32_t num_states() const override { return context_.model.state_layout.num_slots; }
   std::unique_ptr<Task> Begin(const StepPlan& plan) override;
   TaskStatus Resume(Task& task, const std::atomic<bool>& preempt) override;
   const StepResults& Results(const Task& task) const override;

@@ -50,7 +50,7 @@ Status CudaPass::Begin(std::span<const BlockCopy> copies, std::span<const uint8_
   graph_.reset();
   num_tokens_ = batch_.num_tokens();
   const DeviceBatch::Padding padding = {TokensOfGraph(copies), context_.model.kv_layout.num_blocks};
-  if (padding.num_tokens == 0) layout_.KeepOutputTokens();
+  if (padding.num_tokens == 0 && config().gathers_outputs()) layout_.KeepOutputTokens();
   SKEIN_RETURN_IF_ERROR(integers_.Assign(batch_, layout_, copies, padding));
   layers_.set_num_tokens(num_tokens_);
   if (padding.num_tokens == 0) {
@@ -70,6 +70,7 @@ int32_t CudaPass::TokensOfGraph(std::span<const BlockCopy> copies) const {
                        outputs[0].kind == OutputKind::kLogits && outputs[0].count == count;
   if (!context_.graphs || !decodes || !copies.empty() || !layout_.forks().empty()) return 0;
   if (layout_.num_own_blocks() > 0) return 0;
+  if (config().has_linear_layers() && DeviceBatch::HasWaves(batch_)) return 0;
   const auto rounded = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(count)));
   return std::min({rounded, limits_.max_tokens, limits_.max_logit_rows});
 }
@@ -99,7 +100,8 @@ Status CudaPass::FindGraph() {
 
 bool CudaPass::Finished() const {
   // Without outputs, nothing after the last layer's keys and values is needed.
-  if (part_ == Part::kLayers && layer_ + 1 == config().num_layers && op_ > kFork) {
+  if (part_ == Part::kLayers && layer_ + 1 == config().num_layers && op_ > kFork &&
+      config().gathers_outputs()) {
     return layout_.outputs().empty();
   }
   return part_ == Part::kOutputs && chunk_ == std::ssize(layout_.outputs());

@@ -43,12 +43,13 @@ class CudaRuntime final : public Runtime {
   }
   const ModelConfig& config() const override { return weights_.config; }
   int32_t num_kv_blocks() const override { return kv_->layout().num_blocks; }
-  int32_t num_states() const override { return 0; }
+  int32_t num_states() const override { return executor_->num_states(); }
   int32_t max_model_len() const override { return max_model_len_; }
   MemoryReport Memory() const override {
     return {.weight_bytes = on_device_->bytes,
             .kv_bytes = static_cast<int64_t>(kv_->bytes()),
             .kv_block_bytes = static_cast<int64_t>(kv_->port_bytes()),
+            .state_bytes = static_cast<int64_t>(states_.bytes()),
             .rope_bytes = BytesOf(rope_.get()) + BytesOf(local_rope_.get()),
             .activation_bytes = executor_->activation_bytes()};
   }
@@ -69,6 +70,7 @@ class CudaRuntime final : public Runtime {
   std::unique_ptr<RopeAngles> rope_, local_rope_;
   DeviceRope rope_on_device_, local_rope_on_device_;
   std::unique_ptr<DeviceKv> kv_;
+  Buffer states_;  // StateLayout
   std::unique_ptr<CudaExecutor> executor_;
   int32_t max_model_len_ = 0;
 };
@@ -156,6 +158,13 @@ Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& c
                    nullptr,   &team_,         options.pooling};
   if (rope_ != nullptr) context.rope = &rope_on_device_;
   if (local_rope_ != nullptr) context.local_rope = &local_rope_on_device_;
+  if (config.has_linear_layers()) {
+    const StateLayout states_of(config, StatesFor(config, options.max_num_seqs));
+    SKEIN_ASSIGN_OR_RETURN(
+        states_, Buffer::Make(device_.get(), Buffer::Place::kDevice, states_of.total_bytes()));
+    context.model.state_layout = states_of;
+    context.states = states_.as<float>();
+  }
   // The activations' size is known when they are there: they come and go once before the blocks.
   int64_t activation_bytes = 0;
   {

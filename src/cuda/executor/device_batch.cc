@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
+#include <tuple>
 
 #include "base/ceil_div.h"
 #include "cuda/executor/device_weights.h"
@@ -15,6 +17,17 @@ namespace {
 constexpr int32_t kTileWords = sizeof(AttentionTile) / sizeof(int32_t);
 static_assert(kTileWords == 6 && sizeof(RowsOfMean) == 2 * sizeof(int32_t) &&
               sizeof(SlotCopy) == 3 * sizeof(int32_t));
+
+StateRow StateRowOf(const ForwardRow& row) {
+  StateRow out = {row.first_token, row.num_tokens, row.state.from, row.state.to};
+  static_assert(std::tuple_size_v<decltype(row.state.snapshots)> == StateRow::kSnapshots);
+  for (int i = 0; i < StateRow::kSnapshots; ++i) {
+    const ForwardState::Snapshot& snapshot = row.state.snapshots[i];
+    if (snapshot.slot == ForwardState::kNone) break;
+    out.snapshots[i] = {snapshot.slot, snapshot.at - row.begin};
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -34,6 +47,7 @@ Status DeviceBatch::Assign(const ForwardBatch& batch, const BatchLayout& layout,
   AddRopePositions(batch, layout);
   AddTableRows(batch);
   AddVisible(batch);
+  if (config_.has_linear_layers()) AddStateRows(batch, padding);
   AddRowTiles(batch, layout, padding);
   AddGathered(batch, layout);
   copies_ = words_.size();
@@ -138,6 +152,61 @@ void DeviceBatch::AddVisibleKeys(const ForwardBatch& batch, const LocalLayers* l
 int32_t DeviceBatch::NumKeys(const ForwardRow& row) const {
   return config_.bidirectional ? std::min(row.num_tokens, row.num_attended)
                                : row.begin + row.num_tokens;
+}
+
+// A row that reads or writes a slot comes behind the rows that write it, and a row that writes it
+// behind the rows that read it.
+std::vector<int32_t> DeviceBatch::WavesOf(const ForwardBatch& batch) {
+  std::map<int32_t, int32_t> behind_writes, behind_reads;  // by slot: the first wave behind
+  std::vector<int32_t> waves;
+  for (const ForwardRow& row : batch.rows) {
+    std::vector<int32_t> written;
+    if (row.state.to != ForwardState::kNone) written.push_back(row.state.to);
+    for (const ForwardState::Snapshot& snapshot : row.state.snapshots) {
+      if (snapshot.slot != ForwardState::kNone) written.push_back(snapshot.slot);
+    }
+    int32_t wave = row.state.from == ForwardState::kNone ? 0 : behind_writes[row.state.from];
+    for (const int32_t slot : written) {
+      wave = std::max({wave, behind_writes[slot], behind_reads[slot]});
+    }
+    for (const int32_t slot : written) behind_writes[slot] = wave + 1;
+    if (row.state.from != ForwardState::kNone) {
+      int32_t& behind = behind_reads[row.state.from];
+      behind = std::max(behind, wave + 1);
+    }
+    waves.push_back(wave);
+  }
+  return waves;
+}
+
+void DeviceBatch::AddStateRows(const ForwardBatch& batch, const Padding& padding) {
+  const auto surplus = std::max(0, padding.num_tokens - batch.num_tokens());
+  const std::vector<int32_t> waves = WavesOf(batch);
+  const int32_t num_waves = 1 + *std::ranges::max_element(waves);
+  std::vector<StateRow> rows;
+  std::vector<ConvTile> tiles;
+  const auto add = [&](const StateRow& row) {
+    for (int32_t first = 0; first < row.num_tokens; first += kConvTileTokens) {
+      tiles.push_back({static_cast<int32_t>(rows.size()), first,
+                       std::min(kConvTileTokens, row.num_tokens - first)});
+    }
+    rows.push_back(row);
+  };
+  state_waves_.clear();
+  for (int32_t wave = 0; wave < num_waves; ++wave) {
+    StateWave of = {static_cast<int32_t>(rows.size()), 0, static_cast<int32_t>(tiles.size()), 0};
+    for (size_t i = 0; i < batch.rows.size(); ++i) {
+      if (waves[i] == wave) add(StateRowOf(batch.rows[i]));
+    }
+    if (wave == 0) {
+      for (int32_t i = 0; i < surplus; ++i) add({batch.num_tokens() + i, 1});
+    }
+    of.num_rows = static_cast<int32_t>(rows.size()) - of.first_row;
+    of.num_tiles = static_cast<int32_t>(tiles.size()) - of.first_tile;
+    state_waves_.push_back(of);
+  }
+  extras_.state_rows = Append(std::span<const StateRow>(rows));
+  extras_.conv_tiles = Append(std::span<const ConvTile>(tiles));
 }
 
 void DeviceBatch::AddRowTiles(const ForwardBatch& batch, const BatchLayout& layout,

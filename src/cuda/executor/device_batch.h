@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -14,6 +16,13 @@
 #include "sched/plan.h"
 
 namespace skein::cuda {
+
+// Rows of the batch, in a linear model, that start from no state of each other: entries of
+// DeviceBatch::state_rows and conv_tiles. A wave needs the states of the waves before.
+struct StateWave {
+  int32_t first_row = 0, num_rows = 0;
+  int32_t first_tile = 0, num_tiles = 0;
+};
 
 // The integers that the kernels of one pass read. They are made on the host and copied to the
 // device in one piece. Pointers are addresses of the device.
@@ -56,6 +65,9 @@ class DeviceBatch {
   Status Assign(const ForwardBatch& batch, const BatchLayout& layout,
                 std::span<const BlockCopy> copies, const Padding& padding);
 
+  // Whether state_waves() would be several.
+  static bool HasWaves(const ForwardBatch& batch) { return std::ranges::max(WavesOf(batch)) > 0; }
+
   // The memory of all of them; another address when it has grown.
   const void* memory() const { return on_device_.as<void>(); }
   const int32_t* tokens() const { return On<int32_t>(tokens_); }
@@ -72,6 +84,11 @@ class DeviceBatch {
     return Extra<uint32_t>(local ? extras_.locally_visible : extras_.visible);
   }
   int32_t visible_words() const { return extras_.visible_words; }
+  // In a model with linear layers: the rows with their states, wave by wave, and the tiles of their
+  // tokens.
+  const StateRow* state_rows() const { return Extra<StateRow>(extras_.state_rows); }
+  const ConvTile* conv_tiles() const { return Extra<ConvTile>(extras_.conv_tiles); }
+  std::span<const StateWave> state_waves() const { return state_waves_; }
   const int32_t* blocks() const { return On<int32_t>(blocks_); }
   const int32_t* tables() const { return On<int32_t>(tables_); }
   Tiles tiles() const { return TilesAt(tiles_); }
@@ -108,6 +125,9 @@ class DeviceBatch {
   void AddVisible(const ForwardBatch& batch);
   void AddVisibleKeys(const ForwardBatch& batch, const LocalLayers* local);
   int32_t NumKeys(const ForwardRow& row) const;
+  void AddStateRows(const ForwardBatch& batch, const Padding& padding);
+  // The wave of each row.
+  static std::vector<int32_t> WavesOf(const ForwardBatch& batch);
   // The tokens of an output that is a mean, and its place among them.
   void AddMeans(const ForwardBatch& batch, const BatchLayout& layout, const OutputChunk& chunk);
   bool IsMean(OutputKind kind) const;
@@ -130,6 +150,15 @@ class DeviceBatch {
   void AddTilesOf(const ForwardBatch& batch, const BatchLayout& layout, bool wide,
                   TileWords* tiles);
   void AddOutputs(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
+  // Appends values of words. Returns their index in words_.
+  template <typename T>
+  size_t Append(std::span<const T> values) {
+    static_assert(sizeof(T) % sizeof(int32_t) == 0);
+    const size_t at = words_.size();
+    words_.resize(at + values.size_bytes() / sizeof(int32_t));
+    std::memcpy(words_.data() + at, values.data(), values.size_bytes());
+    return at;
+  }
   void AddTables(const ForwardBatch& batch, const BatchLayout& layout);
   Status Copy();
 
@@ -146,12 +175,14 @@ class DeviceBatch {
   struct TokenExtras {
     size_t rope_positions = 0, segments = 0, types = 0;
     size_t visible = 0, locally_visible = 0;
+    size_t state_rows = 0, conv_tiles = 0;
     int32_t visible_words = 0;  // of a token
   } extras_;
   size_t gathered_ = 0, forks_ = 0, copies_ = 0;
   TileWords tiles_, gathered_tiles_;
   int32_t num_gathered_ = 0, num_forks_ = 0, num_copies_ = 0;
   std::vector<RowSpan> runs_;  // adjacent tokens of one row, ascending
+  std::vector<StateWave> state_waves_;
   std::vector<Outputs> outputs_;
   struct OutputWords {
     size_t tokens = 0, means = 0, panels = 0;

@@ -1,5 +1,6 @@
 #include "cuda/executor/device_weights.h"
 
+#include <cmath>
 #include <string>
 
 #include "base/check.h"
@@ -35,8 +36,6 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
   if (c.experts_per_token > kMaxExpertsPerToken) {
     return refuse("num_experts_per_tok", "more than 32 experts of a token");
   }
-  if (c.has_linear_layers()) return refuse("layer_types", "linear attention");
-  if (c.decoder.attention_gate) return refuse("architectures", "gates of attention");
   const bool computes_mlps = c.decision.num_layers == 0 || GateOf(c.decision.activation);
   if (!GateOf(c.activation) || !computes_mlps) return refuse("hidden_act", "this activation");
   if (weights.embedding_blocks != nullptr && !weights.embedding_blocks->format) {
@@ -145,6 +144,19 @@ Status DeviceWeights::PutExperts(const std::vector<ExpertWeights>& experts,
   return Status::Ok();
 }
 
+Status DeviceWeights::PutLinear(const LinearWeights& linear, DeviceLinear* out) {
+  if (linear.in.n() == 0) return Status::Ok();
+  SKEIN_RETURN_IF_ERROR(Put(linear.in, &out->in));
+  SKEIN_RETURN_IF_ERROR(Put(linear.conv, &out->conv));
+  SKEIN_RETURN_IF_ERROR(Put(linear.dt_bias, &out->dt_bias));
+  SKEIN_RETURN_IF_ERROR(Put(linear.norm, &out->norm));
+  std::vector<double> rates;
+  for (const float a_log : linear.a_log) rates.push_back(std::exp(double{a_log}));
+  SKEIN_ASSIGN_OR_RETURN(const void* on_device, Put(rates.data(), rates.size() * sizeof(double)));
+  out->rates = static_cast<const double*>(on_device);
+  return device_->WaitForAll();  // for `rates`
+}
+
 Status DeviceWeights::PutLayer(const LayerWeights& layer, DeviceLayer* out) {
   SKEIN_RETURN_IF_ERROR(Put(layer.attn_norm, &out->attn_norm));
   SKEIN_RETURN_IF_ERROR(Put(layer.attn_norm_bias, &out->attn_norm_bias));
@@ -152,6 +164,8 @@ Status DeviceWeights::PutLayer(const LayerWeights& layer, DeviceLayer* out) {
   SKEIN_RETURN_IF_ERROR(Put(layer.qkv_bias, &out->qkv_bias));
   SKEIN_RETURN_IF_ERROR(Put(layer.q_norm, &out->q_norm));
   SKEIN_RETURN_IF_ERROR(Put(layer.k_norm, &out->k_norm));
+  SKEIN_RETURN_IF_ERROR(Put(layer.attn_gate, &out->attn_gate));
+  SKEIN_RETURN_IF_ERROR(PutLinear(layer.linear, &out->linear));
   SKEIN_RETURN_IF_ERROR(Put(layer.o, &out->o));
   SKEIN_RETURN_IF_ERROR(Put(layer.o_bias, &out->o_bias));
   SKEIN_RETURN_IF_ERROR(Put(layer.mlp_norm, &out->mlp_norm));

@@ -27,6 +27,15 @@ struct DeviceMatrix {
 // The gate of an MLP, or the function of a head, with this activation; none: no kernel has it.
 std::optional<Gate> GateOf(Activation activation);
 
+// As LinearWeights.
+struct DeviceLinear {
+  DeviceMatrix in;
+  const float* conv = nullptr;
+  const double* rates = nullptr;  // [num_v_heads]: e^a_log
+  const float* dt_bias = nullptr;
+  const float* norm = nullptr;
+};
+
 // As LayerWeights. A bias or norm that the model lacks is null.
 struct DeviceLayer {
   const float* attn_norm = nullptr;
@@ -35,6 +44,8 @@ struct DeviceLayer {
   const float* qkv_bias = nullptr;
   const float* q_norm = nullptr;
   const float* k_norm = nullptr;
+  DeviceMatrix attn_gate;
+  DeviceLinear linear;
   DeviceMatrix o;
   const float* o_bias = nullptr;
   const float* mlp_norm = nullptr;
@@ -54,7 +65,7 @@ struct DeviceLayer {
 };
 
 // kUnsupported, with the field, unless the device computes the layers of this model: those of a
-// decoder or an encoder that all attend, dense or mixtures of experts.
+// decoder or an encoder, with attention or linear, dense or mixtures of experts.
 Status CheckDeviceComputes(const ModelWeights& weights);
 
 // Whether the device computes the outputs of this model, too: logits, labels, embeddings, hidden
@@ -104,6 +115,7 @@ class DeviceWeights {
   // The experts' matrices one behind the other.
   Status PutExperts(const std::vector<ExpertWeights>& experts, PackedWeight ExpertWeights::*matrix,
                     DeviceMatrix* out);
+  Status PutLinear(const LinearWeights& linear, DeviceLinear* out);
   Status PutLayer(const LayerWeights& layer, DeviceLayer* out);
   // The weights behind the layers, but the output matrix.
   Status PutOutputs(const ModelWeights& weights);

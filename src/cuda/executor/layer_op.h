@@ -7,12 +7,24 @@ namespace skein::cuda {
 enum LayerOp {
   kHeadInput,
   kAttnNorm,
+  // Those of a linear layer.
+  kLinearIn,
+  kDeltaGates,
+  kConv,
+  kScaleHeads,
+  kDelta,
+  kGatedNorm,
+  // Those of a layer with attention.
   kQkv,
   kQkvNorm,
   kStoreHeads,
   kFork,
   kAttention,
   kGather,
+  kGateNorm,
+  kGateProduct,
+  kGate,
+  // Those of both.
   kO,
   kAttnBranch,
   kMlpNorm,

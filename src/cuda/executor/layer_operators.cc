@@ -20,12 +20,27 @@ bool LayerOperators::Has(int op) const {
   switch (op) {
     case kHeadInput:
       return config().decision.num_layers > 0 && layer_ == config().num_base_layers();
+    case kLinearIn:
+    case kDeltaGates:
+    case kConv:
+    case kScaleHeads:
+    case kDelta:
+    case kGatedNorm:
+      return config().IsLinear(layer_);
+    case kQkv:
+    case kStoreHeads:
+    case kAttention:
+      return !config().IsLinear(layer_);
     case kQkvNorm:
-      return config().decoder.qk_norm_spans_heads;
+      return config().decoder.qk_norm_spans_heads && !config().IsLinear(layer_);
     case kFork:
-      return integers_->num_forks() > 0;
+      return integers_->num_forks() > 0 && !config().IsLinear(layer_);
     case kGather:
       return Gathers();
+    case kGateNorm:
+    case kGateProduct:
+    case kGate:
+      return config().decoder.attention_gate && !config().IsLinear(layer_);
     case kAttnBranch:
       return config().has_branches();
     case kGateUp:
@@ -53,6 +68,7 @@ void LayerOperators::Run(int op, const OperatorSlice& slice) {
   slice_ = slice;
   gathered_ = Gathers() && op > kGather;
   if (op >= kRoute) return Experts(op);
+  if (op >= kLinearIn && op <= kGatedNorm) return linear_.Run(op, layer_, num_tokens_, slice);
   op >= kMlpNorm ? Mlp(op) : Attention(op);
 }
 
@@ -119,8 +135,19 @@ void LayerOperators::Attention(int op) {
       return Attend();
     case kGather:
       return Gather();
+    case kGateNorm:  // again: the rows of h may be others
+      return Norm(layer().attn_norm, layer().attn_norm_bias, false);
+    case kGateProduct:
+      return launcher_.Multiply(memory_->h, layer().attn_gate, GemmOutput::kStore,
+                                {.m = slice_.count,
+                                 .columns = static_cast<int32_t>(q_width()),
+                                 .out = memory_->linear.sums.as<void>(),
+                                 .ldo = q_width()},
+                                slice_.first);
+    case kGate:
+      return GateAttention();
     case kO:
-      return MultiplyToResidual(gathered_ ? memory_->q : memory_->attn, layer().o, layer().o_bias);
+      return MultiplyToResidual(attn(), layer().o, layer().o_bias);
     case kAttnBranch:
       return AddBranch(layer().post_attn_norm);
     default:
@@ -374,6 +401,14 @@ void LayerOperators::AttendTiles(const DeviceBatch::Tiles& tiles, int32_t begin,
     launcher_.Run(AttentionLaunch(dtype_, args, context_.device->has_phases()));
     if (args.num_segments > 1) launcher_.Run(MergeSegmentsLaunch(dtype_, args));
   }
+}
+
+void LayerOperators::GateAttention() {
+  launcher_.Run(AttentionGateLaunch(dtype_, {.gate = memory_->linear.sums.as<float>(),
+                                             .num_rows = num_tokens(),
+                                             .width = static_cast<int32_t>(q_width()),
+                                             .x = attn().buffer.as<void>(),
+                                             .ldx = attn().width}));
 }
 
 void LayerOperators::Gather() {

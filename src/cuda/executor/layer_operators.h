@@ -7,6 +7,7 @@
 #include "cuda/executor/device_batch.h"
 #include "cuda/executor/launcher.h"
 #include "cuda/executor/layer_op.h"
+#include "cuda/executor/linear_operators.h"
 #include "cuda/executor/operator_slices.h"
 
 namespace skein::cuda {
@@ -27,7 +28,8 @@ class LayerOperators {
         dtype_(context.model.weights->dtype),
         memory_(memory),
         integers_(integers),
-        launcher_(*launcher) {}
+        launcher_(*launcher),
+        linear_(context, memory, integers, launcher) {}
 
   void set_num_tokens(int32_t num_tokens) { num_tokens_ = num_tokens; }
   void set_layer(int32_t layer) { layer_ = layer; }
@@ -63,6 +65,13 @@ class LayerOperators {
   void Attend();
   void AttendTiles(const DeviceBatch::Tiles& tiles, int32_t begin, int32_t end, int32_t rows);
   void Gather();
+  // attn = attn * sigmoid(gate).
+  void GateAttention();
+  // The rows that o multiplies.
+  const Operand& attn() const {
+    if (config().IsLinear(layer_)) return memory_->linear.out;
+    return gathered_ ? memory_->q : memory_->attn;
+  }
   // The tokens, and the residual stream, of the operator at hand.
   int32_t num_tokens() const { return gathered_ ? integers_->num_gathered() : num_tokens_; }
   const Operand& act() const {
@@ -82,6 +91,7 @@ class LayerOperators {
   const Activations* const memory_;
   const DeviceBatch* const integers_;
   Launcher& launcher_;
+  LinearOperators linear_;
   int32_t num_tokens_ = 0;
   int32_t layer_ = 0;
   OperatorSlice slice_;    // of the operator at hand

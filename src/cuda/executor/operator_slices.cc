@@ -11,6 +11,8 @@ namespace {
 // Assumed of a launch, however short.
 constexpr double kLaunchUs = 4.0;
 constexpr double kBytesPerUs = 3e6;
+// Assumed of the delta rule, which takes the tokens of a row one after the other.
+constexpr double kDeltaTokenUs = 0.25;
 // A device runs kProcessors blocks at the same time, of the rows of a tile and so many columns of
 // weights each.
 constexpr int64_t kBlockColumns = 128;
@@ -104,11 +106,30 @@ void OperatorSlices::Assign(const BatchWork& work, double slice_us) {
   Multiply(kDown, hidden, intermediate);
   Attend(work, -1, c.bidirectional ? kAllKeys : 0, &slices_[kAttention]);
   if (c.has_local_layers()) Attend(work, c.local.before, c.local.after, &local_attention_);
+  if (c.has_linear_layers() || c.decoder.attention_gate) Linear();
   if (c.num_experts == 0) return;
   for (const int op : {kRoute, kChooseExperts, kListSlots}) Whole(op, c.num_experts * 4.0);
   Whole(kSumExperts, row * (8 + 4 * c.experts_per_token));
   MultiplyExperts(kExpertGateUp, int64_t{2} * c.expert_size, hidden);
   MultiplyExperts(kExpertDown, hidden, c.expert_size);
+}
+
+// The operators of linear layers, and of gates of attention.
+void OperatorSlices::Linear() {
+  const LinearLayers& linear = config_.decoder.linear;
+  const int64_t q_width = int64_t{config_.num_heads} * config_.head_dim;
+  const auto size = static_cast<double>(SizeOf(dtype_));
+  Whole(kGateNorm, config_.hidden_size * (4 + size));
+  Multiply(kGateProduct, q_width, config_.hidden_size);
+  Whole(kGate, static_cast<double>(q_width) * (4 + 2 * size));
+  if (!config_.has_linear_layers()) return;
+  Multiply(kLinearIn, linear.width(), config_.hidden_size);
+  Whole(kDeltaGates, linear.num_v_heads * 24.0);
+  Whole(kConv, linear.conv_width() * 8.0);
+  Whole(kScaleHeads, linear.k_width() * 16.0);
+  Whole(kDelta, linear.conv_width() * 8.0);
+  slices_[kDelta].front().us += num_tokens_ * kDeltaTokenUs;
+  Whole(kGatedNorm, linear.v_width() * (8 + size));
 }
 
 void OperatorSlices::Whole(int op, double bytes_of_token) {

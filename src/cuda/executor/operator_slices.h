@@ -61,6 +61,7 @@ class OperatorSlices {
   static double BytesUs(double bytes);
 
  private:
+  void Linear();
   void Multiply(int op, int64_t n, int64_t k);
   void MultiplyExperts(int op, int64_t n, int64_t k);
   void Whole(int op, double bytes_of_token);

@@ -9,6 +9,7 @@
 #include "base/block_format.h"
 #include "base/dtype.h"
 #include "kernels/kv_layout.h"
+#include "kernels/linear_shape.h"
 
 namespace skein::cuda {
 
@@ -316,6 +317,107 @@ struct GemmGroups {
   int32_t slots_per_row = 1;
   int32_t num_groups = 0;
   int64_t weight_words = 0;  // of each group, in w
+};
+
+// A row of the batch in linear layers: its tokens, and the slots of its states (ForwardState).
+struct StateRow {
+  static constexpr int kSnapshots = 8;
+  struct Snapshot {
+    int32_t slot = -1;   // -1: none
+    int32_t tokens = 0;  // of the row, before the state
+  };
+
+  int32_t first_token = 0;
+  int32_t num_tokens = 0;
+  int32_t from = -1;  // -1: the row begins its sequence
+  int32_t to = -1;    // -1: the state is not kept
+  Snapshot snapshots[kSnapshots] = {};
+};
+
+// The gates of the delta rule, of the sums for b and a: [num_tokens, num_heads] of DeltaGates.
+struct DeltaGatesArgs {
+  const float* x = nullptr;  // [num_tokens, ldx]: b [num_heads], then a [num_heads]
+  int64_t ldx = 0;
+  const double* rates = nullptr;   // [num_heads]: exp(A_log)
+  const float* dt_bias = nullptr;  // [num_heads]
+  int32_t num_tokens = 0;
+  int32_t num_heads = 0;
+  void* gates = nullptr;
+};
+inline constexpr int64_t kDeltaGatesBytes = 16;
+
+// The convolution, and SiLU, over the tokens of a tile: [first, first + count) of a row.
+struct ConvTile {
+  int32_t row = 0;
+  int32_t first = 0, count = 0;
+};
+inline constexpr int32_t kConvTileTokens = 32;
+struct ConvArgs {
+  const float* x = nullptr;  // [tokens, ldx]: q, k, v
+  int64_t ldx = 0;
+  const StateRow* rows = nullptr;   // [num_rows]
+  const ConvTile* tiles = nullptr;  // [num_tiles]
+  int32_t num_rows = 0;
+  int32_t num_tiles = 0;
+  const float* weight = nullptr;  // [kConvWidth, width]
+  int32_t width = 0;              // of q, k and v
+  int32_t k_width = 0;            // of q, and of k
+  int32_t k_dim = 0;
+  int32_t v_dim = 0;
+  float* states = nullptr;  // of the layer's convolution, in slot 0
+  int64_t slot_floats = 0;  // from a slot to the next
+  float* out = nullptr;     // [tokens, width]; not x
+};
+
+// The norms of the heads of q and k, with one gain each.
+struct ScaleLinearHeadsArgs {
+  float* x = nullptr;  // [num_tokens, ldx]: q [num_k_heads, k_dim], then k
+  int64_t ldx = 0;
+  int32_t num_tokens = 0;
+  int32_t num_k_heads = 0;
+  int32_t k_dim = 0;
+  float eps = 0.0f;
+  float q_gain = 1.0f, k_gain = 1.0f;
+};
+
+// The delta rule, in place of v (DeltaCall).
+struct DeltaArgs {
+  float* x = nullptr;  // [tokens, ldx]: q, k, v. ldx and the addresses are multiples of 16 bytes.
+  int64_t ldx = 0;
+  const void* gates = nullptr;     // of DeltaGatesArgs
+  const StateRow* rows = nullptr;  // [num_rows]
+  int32_t num_rows = 0;
+  int32_t num_k_heads = 0;
+  int32_t num_v_heads = 0;
+  int32_t k_dim = 0;  // at most kMaxDeltaDim
+  int32_t v_dim = 0;
+  bool tiled_v_heads = false;  // LinearLayers::tiled_v_heads
+  float* states = nullptr;     // of the layer's delta rule, in slot 0
+  int64_t slot_floats = 0;
+};
+
+// out = silu(z) * RMSNorm(v), head by head, rounded to T.
+struct GatedNormArgs {
+  const float* v = nullptr;  // [num_tokens, ldv]
+  int64_t ldv = 0;
+  const float* z = nullptr;  // [num_tokens, ldz]
+  int64_t ldz = 0;
+  const float* weight = nullptr;  // [v_dim]
+  float eps = 0.0f;
+  int32_t num_tokens = 0;
+  int32_t num_heads = 0;
+  int32_t v_dim = 0;
+  void* out = nullptr;  // T [num_tokens, ldo]
+  int64_t ldo = 0;
+};
+
+// x = x * sigmoid(gate), rounded to T.
+struct AttentionGateArgs {
+  const float* gate = nullptr;  // [num_rows, width]
+  int32_t num_rows = 0;
+  int32_t width = 0;
+  void* x = nullptr;  // T [num_rows, ldx]
+  int64_t ldx = 0;
 };
 
 // The most shared memory that a block has on GPUs of sm_90, and on those of sm_89.

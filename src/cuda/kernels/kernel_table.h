@@ -18,6 +18,7 @@
 #include "cuda/kernels/heads.h"
 #include "cuda/kernels/kernel_id.h"
 #include "cuda/kernels/largest.h"
+#include "cuda/kernels/linear_attention.h"
 #include "cuda/kernels/many_heads.h"
 #include "cuda/kernels/rows.h"
 
@@ -98,6 +99,16 @@ inline KernelTable MakeKernelTable() {
   At(table, kLayerNormBf16) = LayerNormKernel<Bf16>;
   At(table, kAddTableRows) = AddTableRowsKernel<float>;
   At(table, kMean) = MeanKernel<float>;
+  At(table, kDeltaGates) = DeltaGatesKernel<float>;
+  At(table, kConv) = ConvKernel<float>;
+  At(table, kStoreConvStates) = StoreConvStatesKernel<float>;
+  At(table, kScaleLinearHeads) = ScaleLinearHeadsKernel<float>;
+  At(table, kDelta) = DeltaKernel<kMaxDeltaDim>;
+  At(table, kDeltaHead128) = DeltaKernel<kWholeDeltaDim>;
+  At(table, kGatedNormF32) = GatedNormKernel<float>;
+  At(table, kGatedNormBf16) = GatedNormKernel<Bf16>;
+  At(table, kAttentionGateF32) = AttentionGateKernel<float>;
+  At(table, kAttentionGateBf16) = AttentionGateKernel<Bf16>;
   At(table, kGather) = GatherKernel<uint32_t>;
   At(table, kBranch) = BranchKernel<float>;
   At(table, kActivateF32) = ActivateKernel<float>;

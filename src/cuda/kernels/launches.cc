@@ -14,6 +14,7 @@
 #include "cuda/kernels/gemm_tiles.h"
 #include "cuda/kernels/heads.h"
 #include "cuda/kernels/largest.h"
+#include "cuda/kernels/linear_attention.h"
 #include "cuda/kernels/many_heads.h"
 #include "cuda/kernels/rows.h"
 
@@ -312,6 +313,53 @@ Launch MeanLaunch(const MeanArgs& args) {
       KernelId::kMean,
       {{CeilDiv(args.width, kRowThreads), static_cast<uint32_t>(args.num_means)}, kRowThreads, 0},
       args};
+}
+
+Launch DeltaGatesLaunch(const DeltaGatesArgs& args) {
+  const int64_t gates = int64_t{args.num_tokens} * args.num_heads;
+  return {KernelId::kDeltaGates, {{CeilDiv(gates, kRowThreads)}, kRowThreads, 0}, args};
+}
+
+Launch ConvLaunch(const ConvArgs& args) {
+  return {
+      KernelId::kConv,
+      {{CeilDiv(args.width, kRowThreads), static_cast<uint32_t>(args.num_tiles)}, kRowThreads, 0},
+      args};
+}
+
+Launch StoreConvStatesLaunch(const ConvArgs& args) {
+  return {
+      KernelId::kStoreConvStates,
+      {{CeilDiv(args.width, kRowThreads), static_cast<uint32_t>(args.num_rows)}, kRowThreads, 0},
+      args};
+}
+
+Launch ScaleLinearHeadsLaunch(const ScaleLinearHeadsArgs& args) {
+  return {KernelId::kScaleLinearHeads, LanesShape(int64_t{args.num_tokens} * 2 * args.num_k_heads),
+          args};
+}
+
+Launch DeltaLaunch(const DeltaArgs& args) {
+  SKEIN_CHECK(args.k_dim <= kMaxDeltaDim && args.k_dim % 4 == 0 && args.v_dim % kDeltaCols == 0);
+  SKEIN_CHECK(args.ldx % 4 == 0 && IsAligned(args.x, 16) && IsAligned(args.gates, 16));
+  const bool whole = args.k_dim == kWholeDeltaDim;
+  const size_t shared_bytes =
+      whole ? sizeof(DeltaShared<kWholeDeltaDim>) : sizeof(DeltaShared<kMaxDeltaDim>);
+  return {whole ? KernelId::kDeltaHead128 : KernelId::kDelta,
+          {{CeilDiv(int64_t{args.num_v_heads} * args.v_dim, kDeltaCols),
+            static_cast<uint32_t>(args.num_rows)},
+           kDeltaThreads,
+           static_cast<uint32_t>(shared_bytes)},
+          args};
+}
+
+Launch GatedNormLaunch(DType dtype, const GatedNormArgs& args) {
+  return {OfType(KernelId::kGatedNormF32, dtype),
+          LanesShape(int64_t{args.num_tokens} * args.num_heads), args};
+}
+
+Launch AttentionGateLaunch(DType dtype, const AttentionGateArgs& args) {
+  return {OfType(KernelId::kAttentionGateF32, dtype), RowShape(args.num_rows), args};
 }
 
 Launch GatherLaunch(const GatherArgs& args) {

@@ -261,6 +261,8 @@ struct ModelConfig {
   bool IsLocal(int32_t layer) const { return has_local_layers() && local.layers[layer]; }
   bool has_linear_layers() const { return !decoder.linear.layers.empty(); }
   bool IsLinear(int32_t layer) const { return has_linear_layers() && decoder.linear.layers[layer]; }
+  // Whether the last layer computes the results of output tokens alone (BatchLayout).
+  bool gathers_outputs() const { return !IsLinear(num_layers - 1); }
   // The number of layers in the memory of keys and values, and the index of `layer` there. Linear
   // layers have no keys and values. In a bidirectional model nobody reads those of a layer once the
   // next one begins, so that all layers have index 0; none of its layers is linear.

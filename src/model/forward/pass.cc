@@ -21,7 +21,7 @@ void ForwardPass::BeginOutputs(const ForwardBatch& batch, float* x) {
   SKEIN_CHECK(state_.limits.outputs_alone);
   state_.batch = batch;
   state_.layout.Assign();
-  state_.layout.KeepOutputTokens();
+  if (state_.config().gathers_outputs()) state_.layout.KeepOutputTokens();
   state_.workspace.x = x;
   cursor_.BeginOutputs(state_.layout.outputs());
   outputs_taken_ = false;

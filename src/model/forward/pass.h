@@ -34,8 +34,9 @@ class ForwardPass {
   // pooled by kMean or kCls begin at position 0.
   void Begin();
   // The same for the outputs alone of a batch whose layers another device has computed.
-  // x [output tokens, hidden]: the residual stream at the tokens from which outputs are read,
-  // ascending; it is overwritten. REQUIRES: as Begin; ForwardLimits::outputs_alone.
+  // x [rows, hidden]: the residual stream at the tokens from which outputs are read, ascending, or
+  // at all tokens unless ModelConfig::gathers_outputs(). It is overwritten. REQUIRES: as Begin;
+  // ForwardLimits::outputs_alone.
   void BeginOutputs(const ForwardBatch& batch, float* x);
   ForwardBatch& batch() { return state_.batch; }
 

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/executor/activations.h"
+#include "cuda/executor/cuda_context.h"
+#include "cuda/executor/device_batch.h"
+#include "cuda/executor/launcher.h"
+#include "cuda/executor/operator_slices.h"
+
+namespace skein::cuda {
+
+// The operators of a linear layer in the place of attention's, on a device: from the normed rows
+// h to the rows that o multiplies (docs/numerics.md, "Linear layers"). The states of rows are in
+// slots, as on the processor (StateLayout).
+class LinearOperators {
+ public:
+  // Everything is borrowed.
+  LinearOperators(const CudaContext& context, const Activations* memory,
+                  const DeviceBatch* integers, Launcher* launcher)
+      : context_(context), memory_(memory), integers_(integers), launcher_(*launcher) {}
+
+  // Launches an operator of `layer`, from kLinearIn to kGatedNorm, for a batch of so many tokens.
+  // `slice`: of kLinearIn.
+  void Run(int op, int32_t layer, int32_t num_tokens, const OperatorSlice& slice);
+
+ private:
+  void Multiply(const DeviceLinear& weights, const OperatorSlice& slice);
+  void Gates(const DeviceLinear& weights);
+  void Conv(const DeviceLinear& weights);
+  void ScaleHeads();
+  void Delta();
+  void GatedNorm(const DeviceLinear& weights);
+
+  const LinearLayers& shape() const { return context_.model.weights->config.decoder.linear; }
+  const StateLayout& layout() const { return context_.model.state_layout; }
+  const Activations::Linear& memory() const { return memory_->linear; }
+  // The layer's states in slot 0.
+  float* states() const;
+
+  const CudaContext& context_;
+  const Activations* const memory_;
+  const DeviceBatch* const integers_;
+  Launcher& launcher_;
+  int32_t layer_ = 0;
+  int32_t num_tokens_ = 0;
+};
+
+}  // namespace skein::cuda
