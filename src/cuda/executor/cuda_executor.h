@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cuda/executor/cuda_pass.h"
-#include "cuda/executor/operator_slices.h"
+#include "cuda/executor/operators/operator_slices.h"
 #include "cuda/executor/run_ahead.h"
 #include "engine/executor.h"
 #include "runtime/memory_plan.h"

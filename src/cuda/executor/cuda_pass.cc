@@ -70,7 +70,7 @@ int32_t CudaPass::TokensOfGraph(std::span<const BlockCopy> copies) const {
                        outputs[0].kind == OutputKind::kLogits && outputs[0].count == count;
   if (!context_.graphs || !decodes || !copies.empty() || !layout_.forks().empty()) return 0;
   if (layout_.num_own_blocks() > 0) return 0;
-  if (config().has_linear_layers() && DeviceBatch::HasWaves(batch_)) return 0;
+  if (config().has_linear_layers() && HasWaves(batch_)) return 0;
   const auto rounded = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(count)));
   return std::min({rounded, limits_.max_tokens, limits_.max_logit_rows});
 }

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <map>
-#include <tuple>
 
 #include "base/ceil_div.h"
 #include "cuda/executor/device_weights.h"
 #include "kernels/packed_weight.h"
-#include "model/forward/outputs/option_places.h"
 
 namespace skein::cuda {
 namespace {
@@ -17,17 +14,6 @@ namespace {
 constexpr int32_t kTileWords = sizeof(AttentionTile) / sizeof(int32_t);
 static_assert(kTileWords == 6 && sizeof(RowsOfMean) == 2 * sizeof(int32_t) &&
               sizeof(SlotCopy) == 3 * sizeof(int32_t));
-
-StateRow StateRowOf(const ForwardRow& row) {
-  StateRow out = {row.first_token, row.num_tokens, row.state.from, row.state.to};
-  static_assert(std::tuple_size_v<decltype(row.state.snapshots)> == StateRow::kSnapshots);
-  for (int i = 0; i < StateRow::kSnapshots; ++i) {
-    const ForwardState::Snapshot& snapshot = row.state.snapshots[i];
-    if (snapshot.slot == ForwardState::kNone) break;
-    out.snapshots[i] = {snapshot.slot, snapshot.at - row.begin};
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -42,12 +28,9 @@ DeviceBatch::DeviceBatch(Device* device, const ForwardContext& model)
 Status DeviceBatch::Assign(const ForwardBatch& batch, const BatchLayout& layout,
                            std::span<const BlockCopy> copies, const Padding& padding) {
   words_.clear();
-  extras_ = {};
   AddTokens(batch, layout, padding);
-  AddRopePositions(batch, layout);
-  AddTableRows(batch);
-  AddVisible(batch);
-  if (config_.has_linear_layers()) AddStateRows(batch, padding);
+  extras_ = AddBatchExtras(config_, batch, layout,
+                           std::max(0, padding.num_tokens - batch.num_tokens()), &words_);
   AddRowTiles(batch, layout, padding);
   AddGathered(batch, layout);
   copies_ = words_.size();
@@ -89,124 +72,10 @@ void DeviceBatch::AddTokens(const ForwardBatch& batch, const BatchLayout& layout
   words_.insert(words_.end(), surplus, padding.block);
 }
 
-void DeviceBatch::AddRopePositions(const ForwardBatch& batch, const BatchLayout& layout) {
-  extras_.rope_positions = positions_;
-  const auto has_options = [](const ForwardRow& row) { return !row.option_bounds.empty(); };
-  if (std::ranges::none_of(batch.rows, has_options)) return;
-  extras_.rope_positions = words_.size();
-  for (int32_t index = 0; index < std::ssize(batch.rows); ++index) {
-    const ForwardRow& row = batch.rows[index];
-    for (int32_t i = 0; i < row.num_tokens; ++i) {
-      words_.push_back(layout.RopePosition(index, row.first_token + i));
-    }
-  }
-}
-
-void DeviceBatch::AddTableRows(const ForwardBatch& batch) {
-  if (config_.encoder.num_segments > 0) {
-    extras_.segments = words_.size();
-    for (const ForwardRow& row : batch.rows) {
-      for (int32_t i = 0; i < row.num_tokens; ++i) {
-        words_.push_back(config_.encoder.num_segments > 1 && i >= row.second_segment_begin);
-      }
-    }
-  }
-  if (config_.decision.num_layers == 0) return;
-  extras_.types = words_.size();
-  for (const ForwardRow& row : batch.rows) {
-    words_.insert(words_.end(), row.num_tokens, row.question_type);
-  }
-}
-
-void DeviceBatch::AddVisible(const ForwardBatch& batch) {
-  const auto has_options = [](const ForwardRow& row) { return !row.option_bounds.empty(); };
-  if (std::ranges::none_of(batch.rows, has_options)) return;
-  // A step of keys has whole words.
-  constexpr int32_t kWordsOfStep = 2;
-  for (const ForwardRow& row : batch.rows) {
-    const int32_t words = CeilDiv(row.begin + row.num_tokens, kWordsOfStep * 32) * kWordsOfStep;
-    extras_.visible_words = std::max(extras_.visible_words, words);
-  }
-  extras_.visible = words_.size();
-  AddVisibleKeys(batch, nullptr);
-  if (!config_.has_local_layers()) return;
-  extras_.locally_visible = words_.size();
-  AddVisibleKeys(batch, &config_.local);
-}
-
-void DeviceBatch::AddVisibleKeys(const ForwardBatch& batch, const LocalLayers* local) {
-  for (const ForwardRow& row : batch.rows) {
-    const OptionPlaces places(row.option_bounds, row.begin + row.num_tokens);
-    for (int32_t i = 0; i < row.num_tokens; ++i) {
-      words_.resize(words_.size() + extras_.visible_words);
-      int32_t first = 0, end = 0;
-      places.FindVisible(
-          row.begin + i, config_.bidirectional, local,
-          reinterpret_cast<uint32_t*>(words_.data() + words_.size()) - extras_.visible_words,
-          &first, &end);
-    }
-  }
-}
-
 // The end of the keys that tokens of a row see.
 int32_t DeviceBatch::NumKeys(const ForwardRow& row) const {
   return config_.bidirectional ? std::min(row.num_tokens, row.num_attended)
                                : row.begin + row.num_tokens;
-}
-
-// A row that reads or writes a slot comes behind the rows that write it, and a row that writes it
-// behind the rows that read it.
-std::vector<int32_t> DeviceBatch::WavesOf(const ForwardBatch& batch) {
-  std::map<int32_t, int32_t> behind_writes, behind_reads;  // by slot: the first wave behind
-  std::vector<int32_t> waves;
-  for (const ForwardRow& row : batch.rows) {
-    std::vector<int32_t> written;
-    if (row.state.to != ForwardState::kNone) written.push_back(row.state.to);
-    for (const ForwardState::Snapshot& snapshot : row.state.snapshots) {
-      if (snapshot.slot != ForwardState::kNone) written.push_back(snapshot.slot);
-    }
-    int32_t wave = row.state.from == ForwardState::kNone ? 0 : behind_writes[row.state.from];
-    for (const int32_t slot : written) {
-      wave = std::max({wave, behind_writes[slot], behind_reads[slot]});
-    }
-    for (const int32_t slot : written) behind_writes[slot] = wave + 1;
-    if (row.state.from != ForwardState::kNone) {
-      int32_t& behind = behind_reads[row.state.from];
-      behind = std::max(behind, wave + 1);
-    }
-    waves.push_back(wave);
-  }
-  return waves;
-}
-
-void DeviceBatch::AddStateRows(const ForwardBatch& batch, const Padding& padding) {
-  const auto surplus = std::max(0, padding.num_tokens - batch.num_tokens());
-  const std::vector<int32_t> waves = WavesOf(batch);
-  const int32_t num_waves = 1 + *std::ranges::max_element(waves);
-  std::vector<StateRow> rows;
-  std::vector<ConvTile> tiles;
-  const auto add = [&](const StateRow& row) {
-    for (int32_t first = 0; first < row.num_tokens; first += kConvTileTokens) {
-      tiles.push_back({static_cast<int32_t>(rows.size()), first,
-                       std::min(kConvTileTokens, row.num_tokens - first)});
-    }
-    rows.push_back(row);
-  };
-  state_waves_.clear();
-  for (int32_t wave = 0; wave < num_waves; ++wave) {
-    StateWave of = {static_cast<int32_t>(rows.size()), 0, static_cast<int32_t>(tiles.size()), 0};
-    for (size_t i = 0; i < batch.rows.size(); ++i) {
-      if (waves[i] == wave) add(StateRowOf(batch.rows[i]));
-    }
-    if (wave == 0) {
-      for (int32_t i = 0; i < surplus; ++i) add({batch.num_tokens() + i, 1});
-    }
-    of.num_rows = static_cast<int32_t>(rows.size()) - of.first_row;
-    of.num_tiles = static_cast<int32_t>(tiles.size()) - of.first_tile;
-    state_waves_.push_back(of);
-  }
-  extras_.state_rows = Append(std::span<const StateRow>(rows));
-  extras_.conv_tiles = Append(std::span<const ConvTile>(tiles));
 }
 
 void DeviceBatch::AddRowTiles(const ForwardBatch& batch, const BatchLayout& layout,

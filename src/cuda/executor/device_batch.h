@@ -1,13 +1,12 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "cuda/device/device.h"
+#include "cuda/executor/batch_extras.h"
 #include "cuda/kernels/args.h"
 #include "model/config/config.h"
 #include "model/forward/context.h"
@@ -16,13 +15,6 @@
 #include "sched/plan.h"
 
 namespace skein::cuda {
-
-// Rows of the batch, in a linear model, that start from no state of each other: entries of
-// DeviceBatch::state_rows and conv_tiles. A wave needs the states of the waves before.
-struct StateWave {
-  int32_t first_row = 0, num_rows = 0;
-  int32_t first_tile = 0, num_tiles = 0;
-};
 
 // The integers that the kernels of one pass read. They are made on the host and copied to the
 // device in one piece. Pointers are addresses of the device.
@@ -65,19 +57,18 @@ class DeviceBatch {
   Status Assign(const ForwardBatch& batch, const BatchLayout& layout,
                 std::span<const BlockCopy> copies, const Padding& padding);
 
-  // Whether state_waves() would be several.
-  static bool HasWaves(const ForwardBatch& batch) { return std::ranges::max(WavesOf(batch)) > 0; }
-
   // The memory of all of them; another address when it has grown.
   const void* memory() const { return on_device_.as<void>(); }
   const int32_t* tokens() const { return On<int32_t>(tokens_); }
   const int32_t* positions() const { return On<int32_t>(positions_); }
   // The positions of the rope.
-  const int32_t* rope_positions() const { return On<int32_t>(extras_.rope_positions); }
+  const int32_t* rope_positions() const {
+    return extras_.rope_positions == 0 ? positions() : On<int32_t>(extras_.rope_positions);
+  }
   // The rows of an encoder's table of segments, and of a decision model's embedding of types, for
   // each token. Null: the model has no such table.
   const int32_t* segments() const { return Extra<int32_t>(extras_.segments); }
-  const int32_t* question_types() const { return Extra<int32_t>(extras_.types); }
+  const int32_t* question_types() const { return Extra<int32_t>(extras_.question_types); }
   // The keys that tokens see, where rows read options side by side (AttentionArgs::visible), in
   // layers with a window or in the others. Null: no row does so.
   const uint32_t* visible(bool local) const {
@@ -88,7 +79,7 @@ class DeviceBatch {
   // tokens.
   const StateRow* state_rows() const { return Extra<StateRow>(extras_.state_rows); }
   const ConvTile* conv_tiles() const { return Extra<ConvTile>(extras_.conv_tiles); }
-  std::span<const StateWave> state_waves() const { return state_waves_; }
+  std::span<const StateWave> state_waves() const { return extras_.waves; }
   const int32_t* blocks() const { return On<int32_t>(blocks_); }
   const int32_t* tables() const { return On<int32_t>(tables_); }
   Tiles tiles() const { return TilesAt(tiles_); }
@@ -119,15 +110,7 @@ class DeviceBatch {
     return word == 0 ? nullptr : On<T>(word);
   }
   void AddTokens(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
-  // Adds what only some models need of tokens.
-  void AddRopePositions(const ForwardBatch& batch, const BatchLayout& layout);
-  void AddTableRows(const ForwardBatch& batch);
-  void AddVisible(const ForwardBatch& batch);
-  void AddVisibleKeys(const ForwardBatch& batch, const LocalLayers* local);
   int32_t NumKeys(const ForwardRow& row) const;
-  void AddStateRows(const ForwardBatch& batch, const Padding& padding);
-  // The wave of each row.
-  static std::vector<int32_t> WavesOf(const ForwardBatch& batch);
   // The tokens of an output that is a mean, and its place among them.
   void AddMeans(const ForwardBatch& batch, const BatchLayout& layout, const OutputChunk& chunk);
   bool IsMean(OutputKind kind) const;
@@ -150,15 +133,6 @@ class DeviceBatch {
   void AddTilesOf(const ForwardBatch& batch, const BatchLayout& layout, bool wide,
                   TileWords* tiles);
   void AddOutputs(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
-  // Appends values of words. Returns their index in words_.
-  template <typename T>
-  size_t Append(std::span<const T> values) {
-    static_assert(sizeof(T) % sizeof(int32_t) == 0);
-    const size_t at = words_.size();
-    words_.resize(at + values.size_bytes() / sizeof(int32_t));
-    std::memcpy(words_.data() + at, values.data(), values.size_bytes());
-    return at;
-  }
   void AddTables(const ForwardBatch& batch, const BatchLayout& layout);
   Status Copy();
 
@@ -171,18 +145,11 @@ class DeviceBatch {
   std::vector<int32_t> words_;
   Buffer on_host_, on_device_;
   size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0;  // indices in words_
-  // Indices in words_ of what only some models and batches need of tokens; 0: there is none.
-  struct TokenExtras {
-    size_t rope_positions = 0, segments = 0, types = 0;
-    size_t visible = 0, locally_visible = 0;
-    size_t state_rows = 0, conv_tiles = 0;
-    int32_t visible_words = 0;  // of a token
-  } extras_;
+  BatchExtras extras_;
   size_t gathered_ = 0, forks_ = 0, copies_ = 0;
   TileWords tiles_, gathered_tiles_;
   int32_t num_gathered_ = 0, num_forks_ = 0, num_copies_ = 0;
   std::vector<RowSpan> runs_;  // adjacent tokens of one row, ascending
-  std::vector<StateWave> state_waves_;
   std::vector<Outputs> outputs_;
   struct OutputWords {
     size_t tokens = 0, means = 0, panels = 0;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cuda/executor/operator_slices.h"
+#include "cuda/executor/operators/operator_slices.h"
 
 namespace skein::cuda {
 namespace {

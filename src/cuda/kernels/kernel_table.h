@@ -84,6 +84,33 @@ void AddBlocks(KernelTable& table, KernelId few) {
   (&At(table, few))[1] = BlocksGemmKernel<kManyBlockTiles<kOutput>, kOutput, Out>;
 }
 
+inline void AddProducts(KernelTable& table) {
+  using enum KernelId;
+  AddProducts<float, TileSize::kFew16>(table, kF32Few16Store);
+  AddProducts<float, TileSize::kMiddle>(table, kF32MiddleStore);
+  AddProducts<Bf16, TileSize::kFew8>(table, kBf16Few8Store);
+  AddProducts<Bf16, TileSize::kFew16>(table, kBf16Few16Store);
+  AddProducts<Bf16, TileSize::kFew32>(table, kBf16Few32Store);
+  AddProducts<Bf16, TileSize::kDeep32>(table, kBf16Deep32Store);
+  AddProducts<Bf16, TileSize::kMiddle>(table, kBf16MiddleStore);
+  AddProducts<Bf16, TileSize::kDeep64>(table, kBf16Deep64Store);
+  AddProducts<Bf16, TileSize::kLarge>(table, kBf16LargeStore);
+  AddProducts<Bf16, TileSize::kHuge>(table, kBf16HugeStore);
+  AddPersistent<TileSize::kPersistentLarge>(table, kBf16PersistentLargeStore);
+  AddPersistent<TileSize::kPersistentHuge>(table, kBf16PersistentHugeStore);
+  AddProducts<int8_t, TileSize::kFew16>(table, kInt8Few16Store);
+  AddProducts<int8_t, TileSize::kMiddle>(table, kInt8MiddleStore);
+  AddProducts<int8_t, TileSize::kLarge>(table, kInt8LargeStore);
+  AddGrouped<float, TileSize::kFew16>(table, kGroupedF32Few16Store);
+  AddGrouped<float, TileSize::kMiddle>(table, kGroupedF32MiddleStore);
+  AddGrouped<Bf16, TileSize::kFew16>(table, kGroupedBf16Few16Store);
+  AddGrouped<Bf16, TileSize::kMiddle>(table, kGroupedBf16MiddleStore);
+  AddBlocks<GemmOutput::kStore, float>(table, kBlocksStore);
+  AddBlocks<GemmOutput::kAdd, float>(table, kBlocksAdd);
+  AddBlocks<GemmOutput::kGated, float>(table, kBlocksGatedF32);
+  AddBlocks<GemmOutput::kGated, Bf16>(table, kBlocksGatedBf16);
+}
+
 inline KernelTable MakeKernelTable() {
   using enum KernelId;
   KernelTable table;
@@ -138,29 +165,7 @@ inline KernelTable MakeKernelTable() {
   At(table, kChooseExperts) = ChooseExpertsKernel<float>;
   At(table, kListSlots) = ListSlotsKernel<int32_t>;
   At(table, kSumExperts) = SumExpertsKernel<float>;
-  AddProducts<float, TileSize::kFew16>(table, kF32Few16Store);
-  AddProducts<float, TileSize::kMiddle>(table, kF32MiddleStore);
-  AddProducts<Bf16, TileSize::kFew8>(table, kBf16Few8Store);
-  AddProducts<Bf16, TileSize::kFew16>(table, kBf16Few16Store);
-  AddProducts<Bf16, TileSize::kFew32>(table, kBf16Few32Store);
-  AddProducts<Bf16, TileSize::kDeep32>(table, kBf16Deep32Store);
-  AddProducts<Bf16, TileSize::kMiddle>(table, kBf16MiddleStore);
-  AddProducts<Bf16, TileSize::kDeep64>(table, kBf16Deep64Store);
-  AddProducts<Bf16, TileSize::kLarge>(table, kBf16LargeStore);
-  AddProducts<Bf16, TileSize::kHuge>(table, kBf16HugeStore);
-  AddPersistent<TileSize::kPersistentLarge>(table, kBf16PersistentLargeStore);
-  AddPersistent<TileSize::kPersistentHuge>(table, kBf16PersistentHugeStore);
-  AddProducts<int8_t, TileSize::kFew16>(table, kInt8Few16Store);
-  AddProducts<int8_t, TileSize::kMiddle>(table, kInt8MiddleStore);
-  AddProducts<int8_t, TileSize::kLarge>(table, kInt8LargeStore);
-  AddGrouped<float, TileSize::kFew16>(table, kGroupedF32Few16Store);
-  AddGrouped<float, TileSize::kMiddle>(table, kGroupedF32MiddleStore);
-  AddGrouped<Bf16, TileSize::kFew16>(table, kGroupedBf16Few16Store);
-  AddGrouped<Bf16, TileSize::kMiddle>(table, kGroupedBf16MiddleStore);
-  AddBlocks<GemmOutput::kStore, float>(table, kBlocksStore);
-  AddBlocks<GemmOutput::kAdd, float>(table, kBlocksAdd);
-  AddBlocks<GemmOutput::kGated, float>(table, kBlocksGatedF32);
-  AddBlocks<GemmOutput::kGated, Bf16>(table, kBlocksGatedBf16);
+  AddProducts(table);
   return table;
 }
 

@@ -175,7 +175,7 @@ struct DeltaShared {
   DeltaStage<kDim> stages[2];
 };
 
-// What a block reads of each token.
+// The operands that a block reads of each token.
 template <int kDim>
 class DeltaOperands {
  public:

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/dtype.h"
-#include "cuda/executor/layer_op.h"
+#include "cuda/executor/operators/layer_op.h"
 #include "cuda/kernels/args.h"
 #include "model/config/config.h"
 

@@ -6,9 +6,9 @@
 #include "cuda/executor/cuda_context.h"
 #include "cuda/executor/device_batch.h"
 #include "cuda/executor/launcher.h"
-#include "cuda/executor/layer_op.h"
-#include "cuda/executor/linear_operators.h"
-#include "cuda/executor/operator_slices.h"
+#include "cuda/executor/operators/layer_op.h"
+#include "cuda/executor/operators/linear_operators.h"
+#include "cuda/executor/operators/operator_slices.h"
 
 namespace skein::cuda {
 

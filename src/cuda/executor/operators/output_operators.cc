@@ -1,4 +1,4 @@
-#include "cuda/executor/output_operators.h"
+#include "cuda/executor/operators/output_operators.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "cuda/executor/operator_slices.h"
+#include "cuda/executor/operators/operator_slices.h"
 
 #include <gtest/gtest.h>
 

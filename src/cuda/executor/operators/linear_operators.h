@@ -6,7 +6,7 @@
 #include "cuda/executor/cuda_context.h"
 #include "cuda/executor/device_batch.h"
 #include "cuda/executor/launcher.h"
-#include "cuda/executor/operator_slices.h"
+#include "cuda/executor/operators/operator_slices.h"
 
 namespace skein::cuda {
 

@@ -1,4 +1,4 @@
-#include "cuda/executor/linear_operators.h"
+#include "cuda/executor/operators/linear_operators.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "cuda/executor/layer_operators.h"
+#include "cuda/executor/operators/layer_operators.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,167 @@
+#include "cuda/executor/batch_extras.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <span>
+#include <tuple>
+
+#include "base/ceil_div.h"
+#include "model/forward/outputs/option_places.h"
+
+namespace skein::cuda {
+namespace {
+
+bool HasOptions(const ForwardBatch& batch) {
+  return std::ranges::any_of(batch.rows,
+                             [](const ForwardRow& row) { return !row.option_bounds.empty(); });
+}
+
+// Appends values of words. Returns their place.
+template <typename T>
+size_t Append(const std::vector<T>& values, std::vector<int32_t>* words) {
+  static_assert(sizeof(T) % sizeof(int32_t) == 0);
+  const size_t at = words->size(), bytes = values.size() * sizeof(T);
+  words->resize(at + bytes / sizeof(int32_t));
+  std::memcpy(words->data() + at, values.data(), bytes);
+  return at;
+}
+
+// Appends fn(row, i) for each token i of each row. Returns their place.
+template <class Fn>
+size_t AppendOfTokens(const ForwardBatch& batch, std::vector<int32_t>* words, const Fn& fn) {
+  const size_t at = words->size();
+  for (int32_t row = 0; row < std::ssize(batch.rows); ++row) {
+    for (int32_t i = 0; i < batch.rows[row].num_tokens; ++i) words->push_back(fn(row, i));
+  }
+  return at;
+}
+
+// Appends the bits of the keys that each token sees.
+size_t AppendVisible(const ForwardBatch& batch, bool bidirectional, const LocalLayers* local,
+                     int32_t num_words, std::vector<int32_t>* words) {
+  const size_t at = words->size();
+  for (const ForwardRow& row : batch.rows) {
+    const OptionPlaces places(row.option_bounds, row.begin + row.num_tokens);
+    for (int32_t i = 0; i < row.num_tokens; ++i) {
+      words->resize(words->size() + num_words);
+      auto* bits = reinterpret_cast<uint32_t*>(words->data() + words->size() - num_words);
+      int32_t first = 0, end = 0;
+      places.FindVisible(row.begin + i, bidirectional, local, bits, &first, &end);
+    }
+  }
+  return at;
+}
+
+void AddVisible(const ModelConfig& config, const ForwardBatch& batch, BatchExtras* extras,
+                std::vector<int32_t>* words) {
+  constexpr int32_t kWordsOfStep = 2;  // of the keys that a kernel takes at a time
+  int32_t num_words = 0;
+  for (const ForwardRow& row : batch.rows) {
+    const int32_t keys = row.begin + row.num_tokens;
+    num_words = std::max(num_words, CeilDiv(keys, kWordsOfStep * 32) * kWordsOfStep);
+  }
+  extras->visible_words = num_words;
+  extras->visible = AppendVisible(batch, config.bidirectional, nullptr, num_words, words);
+  if (!config.has_local_layers()) return;
+  extras->locally_visible =
+      AppendVisible(batch, config.bidirectional, &config.local, num_words, words);
+}
+
+StateRow StateRowOf(const ForwardRow& row) {
+  StateRow out = {row.first_token, row.num_tokens, row.state.from, row.state.to};
+  static_assert(std::tuple_size_v<decltype(row.state.snapshots)> == StateRow::kSnapshots);
+  for (int i = 0; i < StateRow::kSnapshots; ++i) {
+    const ForwardState::Snapshot& snapshot = row.state.snapshots[i];
+    if (snapshot.slot == ForwardState::kNone) break;
+    out.snapshots[i] = {snapshot.slot, snapshot.at - row.begin};
+  }
+  return out;
+}
+
+std::vector<int32_t> SlotsWrittenBy(const ForwardState& state) {
+  std::vector<int32_t> slots;
+  if (state.to != ForwardState::kNone) slots.push_back(state.to);
+  for (const ForwardState::Snapshot& snapshot : state.snapshots) {
+    if (snapshot.slot != ForwardState::kNone) slots.push_back(snapshot.slot);
+  }
+  return slots;
+}
+
+// The wave of each row. A row that reads or writes a slot comes behind the rows that write it, and
+// a row that writes it behind the rows that read it.
+std::vector<int32_t> WavesOf(const ForwardBatch& batch) {
+  std::map<int32_t, int32_t> behind_writes, behind_reads;  // by slot: the first wave behind
+  std::vector<int32_t> waves;
+  for (const ForwardRow& row : batch.rows) {
+    const std::vector<int32_t> written = SlotsWrittenBy(row.state);
+    const bool reads = row.state.from != ForwardState::kNone;
+    int32_t wave = reads ? behind_writes[row.state.from] : 0;
+    for (const int32_t slot : written) {
+      wave = std::max({wave, behind_writes[slot], behind_reads[slot]});
+    }
+    for (const int32_t slot : written) behind_writes[slot] = wave + 1;
+    if (reads) {
+      int32_t& behind = behind_reads[row.state.from];
+      behind = std::max(behind, wave + 1);
+    }
+    waves.push_back(wave);
+  }
+  return waves;
+}
+
+void AddStateRows(const ForwardBatch& batch, int32_t num_padding, BatchExtras* extras,
+                  std::vector<int32_t>* words) {
+  const std::vector<int32_t> waves = WavesOf(batch);
+  std::vector<StateRow> rows;
+  std::vector<ConvTile> tiles;
+  const auto add = [&](const StateRow& row) {
+    for (int32_t first = 0; first < row.num_tokens; first += kConvTileTokens) {
+      tiles.push_back({static_cast<int32_t>(rows.size()), first,
+                       std::min(kConvTileTokens, row.num_tokens - first)});
+    }
+    rows.push_back(row);
+  };
+  for (int32_t wave = 0; wave <= std::ranges::max(waves); ++wave) {
+    StateWave of = {static_cast<int32_t>(rows.size()), 0, static_cast<int32_t>(tiles.size()), 0};
+    for (size_t i = 0; i < batch.rows.size(); ++i) {
+      if (waves[i] == wave) add(StateRowOf(batch.rows[i]));
+    }
+    for (int32_t i = 0; i < num_padding && wave == 0; ++i) add({batch.num_tokens() + i, 1});
+    of.num_rows = static_cast<int32_t>(rows.size()) - of.first_row;
+    of.num_tiles = static_cast<int32_t>(tiles.size()) - of.first_tile;
+    extras->waves.push_back(of);
+  }
+  extras->state_rows = Append(rows, words);
+  extras->conv_tiles = Append(tiles, words);
+}
+
+}  // namespace
+
+BatchExtras AddBatchExtras(const ModelConfig& config, const ForwardBatch& batch,
+                           const BatchLayout& layout, int32_t num_padding,
+                           std::vector<int32_t>* words) {
+  BatchExtras extras;
+  const int32_t num_segments = config.encoder.num_segments;
+  if (num_segments > 0) {
+    extras.segments = AppendOfTokens(batch, words, [&](int32_t row, int32_t i) -> int32_t {
+      return num_segments > 1 && i >= batch.rows[row].second_segment_begin ? 1 : 0;
+    });
+  }
+  if (config.decision.num_layers > 0) {
+    extras.question_types = AppendOfTokens(
+        batch, words, [&](int32_t row, int32_t) { return batch.rows[row].question_type; });
+  }
+  if (HasOptions(batch)) {
+    extras.rope_positions = AppendOfTokens(batch, words, [&](int32_t row, int32_t i) {
+      return layout.RopePosition(row, batch.rows[row].first_token + i);
+    });
+    AddVisible(config, batch, &extras, words);
+  }
+  if (config.has_linear_layers()) AddStateRows(batch, num_padding, &extras, words);
+  return extras;
+}
+
+bool HasWaves(const ForwardBatch& batch) { return std::ranges::max(WavesOf(batch)) > 0; }
+
+}  // namespace skein::cuda

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cuda/kernels/args.h"
+#include "model/config/config.h"
+#include "model/forward/batch.h"
+#include "model/forward/layout.h"
+
+namespace skein::cuda {
+
+// Rows of the batch, in a model with linear layers, that start from no state of each other: entries
+// of BatchExtras::state_rows and conv_tiles. A wave needs the states of the waves before.
+struct StateWave {
+  int32_t first_row = 0, num_rows = 0;
+  int32_t first_tile = 0, num_tiles = 0;
+};
+
+// Integers that only some models and batches need: places in the words of a DeviceBatch. 0: there
+// are none.
+struct BatchExtras {
+  size_t rope_positions = 0;                // [tokens], if some differ from their positions
+  size_t segments = 0, question_types = 0;  // [tokens]
+  // Bits of keys, [tokens, visible_words]: in global layers, and in those with a window.
+  size_t visible = 0, locally_visible = 0;
+  int32_t visible_words = 0;
+  // StateRow [rows] and ConvTile [tiles], wave by wave.
+  size_t state_rows = 0, conv_tiles = 0;
+  std::vector<StateWave> waves;
+};
+
+// Appends them to `words`. num_padding: tokens behind those of the batch, each a row for itself.
+BatchExtras AddBatchExtras(const ModelConfig& config, const ForwardBatch& batch,
+                           const BatchLayout& layout, int32_t num_padding,
+                           std::vector<int32_t>* words);
+
+// Whether there would be several waves.
+bool HasWaves(const ForwardBatch& batch);
+
+}  // namespace skein::cuda
