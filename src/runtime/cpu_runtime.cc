@@ -235,20 +235,6 @@ struct Ropes {
   std::unique_ptr<RopeAngles> global, local;
 };
 
-Result<std::vector<LoraWeights>> LoadAdapters(const std::vector<std::string>& dirs,
-                                              const ModelConfig& config, DType compute) {
-  std::vector<LoraWeights> adapters;
-  for (const std::string& dir : dirs) {
-    SKEIN_ASSIGN_OR_RETURN(const LoraAdapter adapter, LoraAdapter::Open(dir));
-    Result<LoraWeights> weights = LoadLoraWeights(adapter, config, compute);
-    if (!weights.ok()) {
-      return Status(weights.status().code(), dir + ": " + weights.status().message());
-    }
-    adapters.push_back(std::move(*weights));
-  }
-  return adapters;
-}
-
 // The bytes that a pass uses beyond its buffers: partly used large pages, stacks, and memory that
 // libraries keep. They are measured by running a pass.
 int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Pooling pooling,

@@ -96,18 +96,20 @@ class WatchedDevice final : public cuda::Device {
 struct Both {
   explicit Both(const std::string& dir, const std::string& quantization = "auto",
                 const FakeDeviceOptions& options = {}, const StepStates& states = {},
-                Pooling pooling = Pooling::kLast)
+                Pooling pooling = Pooling::kLast,
+                const std::vector<LoraWeights>* adapters = nullptr)
       : model(
             dir,
             {.quantization = quantization, .isa = FmaIsas().back(), .threads = 1, .num_blocks = 8}),
         kv(LayoutOf(model)),
         device(options),
-        cuda(&device, model, kDeviceBlocks, kDeviceLimits, states, pooling) {
+        cuda(&device, model, kDeviceBlocks, kDeviceLimits, states, pooling, adapters) {
     std::memset(kv.data(), 0xff, kv.bytes());
     ForwardContext context = model.context();
     context.kv_layout = kv.layout();
     context.kv = kv.data();
     context.pooling = pooling;
+    context.adapters = adapters;
     cpu = std::make_unique<CpuExecutor>(context, kDeviceLimits, &kv);
   }
 

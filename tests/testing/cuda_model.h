@@ -19,10 +19,13 @@ class CudaModel {
   // `device` and `model` outlive it.
   CudaModel(cuda::Device* device, const LoadedModel& model, int32_t num_blocks,
             const ForwardLimits& limits, const StepStates& states = {},
-            Pooling pooling = Pooling::kLast) {
+            Pooling pooling = Pooling::kLast, const std::vector<LoraWeights>* adapters = nullptr) {
     const ModelConfig& config = model.config();
     EXPECT_TRUE(cuda::CheckDeviceComputes(model.weights()).ok());
     weights_ = cuda::DeviceWeights::Upload(model.weights(), device).value();
+    if (adapters != nullptr) {
+      EXPECT_TRUE(weights_->AddAdapters(*adapters).ok());
+    }
     KvLayout layout = model.context().kv_layout;
     layout.num_blocks = num_blocks;
     kv_ = cuda::DeviceKv::Make(layout, device).value();
@@ -39,6 +42,7 @@ class CudaModel {
       context.states = states_.as<float>();
     }
     context.model.pooling = pooling;
+    context.model.adapters = adapters;
     if (const RopeAngles* rope = model.context().rope; rope != nullptr) {
       rope_ = cuda::DeviceRope::Upload(*rope, device).value();
       context.rope = &rope_;

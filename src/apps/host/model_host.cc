@@ -237,7 +237,6 @@ Status CheckCudaHas(const CpuRuntimeOptions& options) {
     return Status(StatusCode::kUnsupported,
                   option + " is for --device cpu; the device cuda does not have it yet", option);
   };
-  if (!options.adapters.empty()) return refuse("--lora");
   if (options.memory_bytes > 0) return refuse("--memory");
   if (!options.kv_cache_file.empty()) return refuse("--kv-cache-file");
   if (options.kv_storage != KvStorage::kPaged) return refuse("--kv-storage contiguous");
@@ -272,6 +271,7 @@ Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device,
     }
   }
   return cuda::LoadCudaRuntime({.model_dir = options.model_dir,
+                                .adapters = options.adapters,
                                 .dtype = options.dtype,
                                 .quantization = options.quantization,
                                 .threads = options.threads,

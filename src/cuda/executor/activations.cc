@@ -31,10 +31,11 @@ Status Activations::Add(size_t size, Buffer* buffer) {
   return Status::Ok();
 }
 
-Status Activations::Add(int64_t rows, int64_t width, Operand* operand) {
-  operand->width = PaddedWidth(width, dtype_);
+Status Activations::Add(int64_t rows, int64_t width, DType dtype, Operand* operand) {
+  operand->dtype = dtype;
+  operand->width = PaddedWidth(width, dtype);
   operand->filled = width;
-  return Add(rows * operand->width * SizeOf(dtype_), &operand->buffer);
+  return Add(rows * operand->width * SizeOf(dtype), &operand->buffer);
 }
 
 Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& limits) {
@@ -91,6 +92,7 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
   if (c.has_linear_layers() || c.decoder.attention_gate) {
     SKEIN_RETURN_IF_ERROR(AllocateLinear(c, tokens));
   }
+  SKEIN_RETURN_IF_ERROR(AllocateLora(model, tokens));
   return AllocateOutputs(*model.weights, limits);
 }
 
@@ -114,6 +116,14 @@ Status Activations::AllocateOutputs(const ModelWeights& weights, const ForwardLi
   SKEIN_ASSIGN_OR_RETURN(largest_on_host,
                          Buffer::Make(device_, Buffer::Place::kHost, largest.bytes()));
   return Status::Ok();
+}
+
+Status Activations::AllocateLora(const ForwardContext& model, int64_t tokens) {
+  const int32_t rank = model.adapters == nullptr ? 0 : WidestRank(*model.adapters);
+  if (rank == 0) return Status::Ok();
+  const int64_t gates = int64_t{2} * model.weights->config.intermediate_padded();
+  SKEIN_RETURN_IF_ERROR(Add(tokens * gates * sizeof(float), &gate_sums));
+  return Add(tokens, rank, DType::kF32, &lora);
 }
 
 Status Activations::AllocateLinear(const ModelConfig& c, int64_t tokens) {

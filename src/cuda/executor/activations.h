@@ -13,11 +13,12 @@ namespace skein::cuda {
 // The memory of one pass on a device. Buffers that the model does not need are empty. In the last
 // layer, q and qkv also take the rows that kGather moves (LayerOperators).
 struct Activations {
-  // A matrix of the compute type whose rows are multiplied with weights.
+  // A matrix whose rows are multiplied with weights.
   struct Operand {
     Buffer buffer;
-    int64_t width = 0;   // elements of a padded row
-    int64_t filled = 0;  // of these, those that are not zero
+    DType dtype = DType::kBf16;  // the compute type, if nothing else is said
+    int64_t width = 0;           // elements of a padded row
+    int64_t filled = 0;          // of these, those that are not zero
   };
   // Those of a mixture of experts (GemmGroups, ChooseExpertsArgs).
   struct Experts {
@@ -55,6 +56,9 @@ struct Activations {
   Buffer int8, scales;  // rows in int8 for the next product (QuantizeArgs)
   Experts experts;
   Linear linear;
+  // Those of adapters, if the model has some.
+  Operand lora;          // f32 [max_tokens, the widest rank]
+  Buffer gate_sums;      // f32 [max_tokens, 2 * intermediate_padded]: gate and up before the gate
   Operand output_h;      // [max_logit_rows, hidden]
   Buffer outputs;        // f32 [max_logit_rows, the widest output]
   Buffer on_host;        // the same on the host
@@ -67,10 +71,14 @@ struct Activations {
  private:
   Status Allocate(const ForwardContext& model, const ForwardLimits& limits);
   Status AllocateOutputs(const ModelWeights& weights, const ForwardLimits& limits);
+  Status AllocateLora(const ForwardContext& model, int64_t tokens);
   Status AllocateLinear(const ModelConfig& config, int64_t tokens);
   Status AllocateExperts(const ModelConfig& config, int64_t tokens);
   Status Add(size_t size, Buffer* buffer);
-  Status Add(int64_t rows, int64_t width, Operand* operand);
+  Status Add(int64_t rows, int64_t width, Operand* operand) {
+    return Add(rows, width, dtype_, operand);
+  }
+  Status Add(int64_t rows, int64_t width, DType dtype, Operand* operand);
 
   Device* device_ = nullptr;
   DType dtype_ = DType::kBf16;

@@ -52,6 +52,7 @@ Status CudaPass::Begin(std::span<const BlockCopy> copies, std::span<const uint8_
   const DeviceBatch::Padding padding = {TokensOfGraph(copies), context_.model.kv_layout.num_blocks};
   if (padding.num_tokens == 0 && config().gathers_outputs()) layout_.KeepOutputTokens();
   SKEIN_RETURN_IF_ERROR(integers_.Assign(batch_, layout_, copies, padding));
+  layers_.FindAdapters(batch_, layout_);
   layers_.set_num_tokens(num_tokens_);
   if (padding.num_tokens == 0) {
     AssignSlices(slice_us_);
@@ -69,7 +70,7 @@ int32_t CudaPass::TokensOfGraph(std::span<const BlockCopy> copies) const {
   const bool decodes = std::ssize(batch_.rows) == count && outputs.size() == 1 &&
                        outputs[0].kind == OutputKind::kLogits && outputs[0].count == count;
   if (!context_.graphs || !decodes || !copies.empty() || !layout_.forks().empty()) return 0;
-  if (layout_.num_own_blocks() > 0) return 0;
+  if (layout_.num_own_blocks() > 0 || layout_.has_adapters()) return 0;
   if (config().has_linear_layers() && HasWaves(batch_)) return 0;
   const auto rounded = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(count)));
   return std::min({rounded, limits_.max_tokens, limits_.max_logit_rows});

@@ -66,6 +66,7 @@ class CudaRuntime final : public Runtime {
   ThreadTeam team_;
   std::unique_ptr<Kernels> kernels_;
   ModelWeights weights_;  // without the layers, which are on the device alone
+  std::vector<LoraWeights> adapters_;
   std::unique_ptr<DeviceWeights> on_device_;
   std::unique_ptr<RopeAngles> rope_, local_rope_;
   DeviceRope rope_on_device_, local_rope_on_device_;
@@ -98,7 +99,9 @@ Status CudaRuntime::LoadModel(const CudaRuntimeOptions& options, const ModelConf
     weights_.embedding_dense.push_back(std::move(dense));
   }
   SKEIN_RETURN_IF_ERROR(CheckDeviceComputes(weights_));
+  SKEIN_ASSIGN_OR_RETURN(adapters_, LoadAdapters(options.adapters, config, dtype));
   SKEIN_ASSIGN_OR_RETURN(on_device_, DeviceWeights::Upload(weights_, device_.get()));
+  SKEIN_RETURN_IF_ERROR(on_device_->AddAdapters(adapters_));
   weights_.layers.clear();
   weights_.layers.shrink_to_fit();
   return Status::Ok();
@@ -156,6 +159,7 @@ Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& c
   CudaContext context = {.device = device_.get(), .weights = on_device_.get()};
   context.model = {&weights_, kernels_.get(), rope_.get(),    layout,
                    nullptr,   &team_,         options.pooling};
+  if (!adapters_.empty()) context.model.adapters = &adapters_;
   if (rope_ != nullptr) context.rope = &rope_on_device_;
   if (local_rope_ != nullptr) context.local_rope = &local_rope_on_device_;
   if (config.has_linear_layers()) {

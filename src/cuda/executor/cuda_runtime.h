@@ -19,6 +19,7 @@ namespace skein::cuda {
 // The options of a model on a GPU. A value of 0 means: choose.
 struct CudaRuntimeOptions {
   std::string model_dir;
+  std::vector<std::string> adapters;  // as CpuRuntimeOptions::adapters
   ComputeChoice dtype = ComputeChoice::kAuto;
   Quantization quantization = Quantization::kAuto;
   int32_t threads = 0;        // of the host, for loading weights and for draws

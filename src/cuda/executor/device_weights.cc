@@ -1,6 +1,7 @@
 #include "cuda/executor/device_weights.h"
 
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "base/check.h"
@@ -142,6 +143,35 @@ Status DeviceWeights::PutExperts(const std::vector<ExpertWeights>& experts,
   bytes += static_cast<int64_t>(buffer.bytes());
   buffers_.push_back(std::move(buffer));
   return Status::Ok();
+}
+
+Status DeviceWeights::PutPair(const LoraPair& pair, DeviceLoraPair* out) {
+  if (pair.rank() == 0) return Status::Ok();
+  const PackedWeight& a = pair.a;
+  const auto width = static_cast<int32_t>(PaddedWidth(a.n(), DType::kF32));
+  const int64_t row_bytes = a.k_padded() * static_cast<int64_t>(SizeOf(a.dtype()));
+  const int32_t panels = (a.n() + kPanelCols - 1) / kPanelCols;
+  std::vector<std::byte> padded(width * row_bytes);
+  std::memcpy(padded.data(), a.panel(0), panels * kPanelCols * row_bytes);
+  out->a = {
+      .n = width, .k = a.k(), .words = static_cast<int32_t>(row_bytes / 4), .dtype = a.dtype()};
+  SKEIN_ASSIGN_OR_RETURN(out->a.panels, Put(padded.data(), padded.size()));
+  SKEIN_RETURN_IF_ERROR(Put(pair.b, &out->b));
+  return device_->WaitForAll();  // for `padded`
+}
+
+Status DeviceWeights::AddAdapters(const std::vector<LoraWeights>& lora) {
+  for (const LoraWeights& adapter : lora) {
+    DeviceAdapter& out = adapters.emplace_back();
+    out.layers.resize(adapter.layers.size());
+    for (size_t layer = 0; layer < adapter.layers.size(); ++layer) {
+      for (size_t product = 0; product < kNumLoraProducts; ++product) {
+        SKEIN_RETURN_IF_ERROR(
+            PutPair(adapter.layers[layer].pairs[product], &out.layers[layer][product]));
+      }
+    }
+  }
+  return device_->WaitForAll();
 }
 
 Status DeviceWeights::PutLinear(const LinearWeights& linear, DeviceLinear* out) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "base/result.h"
 #include "cuda/device/device.h"
 #include "cuda/kernels/args.h"
+#include "model/weights/lora_weights.h"
 #include "model/weights/weights.h"
 
 namespace skein::cuda {
@@ -64,6 +66,15 @@ struct DeviceLayer {
   DeviceMatrix expert_down;
 };
 
+// As LoraPair. The rank of `a` is rounded up to whole rows of u, by zeros.
+struct DeviceLoraPair {
+  DeviceMatrix a, b;
+};
+// An adapter on the device: [layers][LoraProduct].
+struct DeviceAdapter {
+  std::vector<std::array<DeviceLoraPair, kNumLoraProducts>> layers;
+};
+
 // kUnsupported, with the field, unless the device computes the layers of this model: those of a
 // decoder or an encoder, with attention or linear, dense or mixtures of experts.
 Status CheckDeviceComputes(const ModelWeights& weights);
@@ -81,7 +92,11 @@ class DeviceWeights {
   // CheckDeviceComputes is ok.
   static Result<std::unique_ptr<DeviceWeights>> Upload(const ModelWeights& weights, Device* device);
 
+  // Copies adapters of the model, too. Fails as Upload does.
+  Status AddAdapters(const std::vector<LoraWeights>& adapters);
+
   std::vector<DeviceLayer> layers;
+  std::vector<DeviceAdapter> adapters;
   const float* final_norm = nullptr;
   const float* final_norm_bias = nullptr;
   DeviceMatrix output;
@@ -115,6 +130,7 @@ class DeviceWeights {
   // The experts' matrices one behind the other.
   Status PutExperts(const std::vector<ExpertWeights>& experts, PackedWeight ExpertWeights::*matrix,
                     DeviceMatrix* out);
+  Status PutPair(const LoraPair& pair, DeviceLoraPair* out);
   Status PutLinear(const LinearWeights& linear, DeviceLinear* out);
   Status PutLayer(const LayerWeights& layer, DeviceLayer* out);
   // The weights behind the layers, but the output matrix.

@@ -29,9 +29,9 @@ void Launcher::Multiply(const Activations::Operand& in, const DeviceMatrix& w, G
   const auto offset = [first_row](int64_t width, DType dtype) {
     return first_row * width * static_cast<int64_t>(SizeOf(dtype));
   };
-  args.a = in.buffer.as<std::byte>() + offset(in.width, dtype_);
+  args.a = in.buffer.as<std::byte>() + offset(in.width, in.dtype);
   args.out = static_cast<std::byte*>(args.out) + offset(args.ldo, out_dtype);
-  args.lda = in.width * static_cast<int64_t>(SizeOf(dtype_)) / 4;
+  args.lda = in.width * static_cast<int64_t>(SizeOf(in.dtype)) / 4;
   if (w.dtype == DType::kInt8 || w.dtype == DType::kBlocks) {
     // Integers behind a row meet the zeros behind the weights' rows.
     const int64_t width = PaddedWidth(in.filled, DType::kInt8);

@@ -246,6 +246,18 @@ struct ActivateArgs {
   int64_t ldo = 0;
 };
 
+// out = gate(x) * x behind it by `up` elements, rounded to T, row by row.
+struct GateSumsArgs {
+  Gate gate = Gate::kSilu;
+  const float* x = nullptr;  // [num_rows, ldx]
+  int64_t ldx = 0;
+  int32_t up = 0;
+  int32_t num_rows = 0;
+  int32_t width = 0;
+  void* out = nullptr;  // T [num_rows, ldo]
+  int64_t ldo = 0;
+};
+
 // The largest element of each row, as Kernels::FindLargest has it, without its value.
 struct RowLargest {
   int32_t index = 0;

@@ -32,6 +32,8 @@ enum class KernelId : uint8_t {
   kBranch,
   kActivateF32,
   kActivateBf16,
+  kGateSumsF32,
+  kGateSumsBf16,
   kQuantizeF32,
   kQuantizeBf16,
   kQuantizeBlocksF32,

@@ -140,6 +140,8 @@ inline KernelTable MakeKernelTable() {
   At(table, kBranch) = BranchKernel<float>;
   At(table, kActivateF32) = ActivateKernel<float>;
   At(table, kActivateBf16) = ActivateKernel<Bf16>;
+  At(table, kGateSumsF32) = GateSumsKernel<float>;
+  At(table, kGateSumsBf16) = GateSumsKernel<Bf16>;
   At(table, kQuantizeF32) = QuantizeKernel<float>;
   At(table, kQuantizeBf16) = QuantizeKernel<Bf16>;
   At(table, kQuantizeBlocksF32) = QuantizeBlocksKernel<float>;

@@ -376,6 +376,10 @@ Launch ActivateLaunch(DType dtype, const ActivateArgs& args) {
   return {OfType(KernelId::kActivateF32, dtype), RowShape(args.num_rows), args};
 }
 
+Launch GateSumsLaunch(DType dtype, const GateSumsArgs& args) {
+  return {OfType(KernelId::kGateSumsF32, dtype), RowShape(args.num_rows), args};
+}
+
 Launch QuantizeLaunch(DType dtype, const QuantizeArgs& args) {
   return {OfType(KernelId::kQuantizeF32, dtype), RowShape(args.num_rows, sizeof(QuantizeShared)),
           args};

@@ -27,6 +27,7 @@ Launch AttentionGateLaunch(DType dtype, const AttentionGateArgs& args);
 Launch GatherLaunch(const GatherArgs& args);
 Launch BranchLaunch(const BranchArgs& args);
 Launch ActivateLaunch(DType dtype, const ActivateArgs& args);
+Launch GateSumsLaunch(DType dtype, const GateSumsArgs& args);
 // Whole rows, for weights in int8.
 Launch QuantizeLaunch(DType dtype, const QuantizeArgs& args);
 // Blocks of rows, for weights in blocks. REQUIRES: width is a multiple of kBlockTerms, and ldx and

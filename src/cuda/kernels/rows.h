@@ -311,6 +311,31 @@ __global__ void ActivateKernel(ActivateArgs a) {
   }
 }
 
+// Grid: rows.
+template <typename T>
+__global__ void GateSumsKernel(GateSumsArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
+  const int64_t row = blockIdx.x;
+  const FoursOfRow<const float> gate(a.x + row * a.ldx, a.width), up(gate.row + a.up, a.width);
+  const FoursOfRow<T> out(static_cast<T*>(a.out) + row * a.ldo, a.width);
+#pragma unroll 1
+  for (int first = 4 * static_cast<int>(threadIdx.x); first < a.width; first += kRowSteps) {
+    Four<float> of_gate[kFours], of_up[kFours];
+    gate.Load(first, of_gate);
+    up.Load(first, of_up);
+#pragma unroll
+    for (int k = 0; k < kFours; ++k) {
+      Four<T> four;
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        Round(Activate(a.gate, of_gate[k].of[e]) * of_up[k].of[e], &four.of[e]);
+      }
+      out.Store(first + k * kRowStep, four);
+    }
+  }
+}
+
 // The larger of `largest` and the magnitude of x. Infinity stands for a NaN, too.
 __device__ __forceinline__ float LargerMagnitude(float largest, float x) {
   const uint32_t magnitude = __float_as_uint(x) & 0x7fffffffu;

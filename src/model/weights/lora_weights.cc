@@ -181,4 +181,18 @@ Result<LoraWeights> LoadLoraWeights(const LoraAdapter& adapter, const ModelConfi
   return weights;
 }
 
+Result<std::vector<LoraWeights>> LoadAdapters(const std::vector<std::string>& dirs,
+                                              const ModelConfig& config, DType compute) {
+  std::vector<LoraWeights> adapters;
+  for (const std::string& dir : dirs) {
+    SKEIN_ASSIGN_OR_RETURN(const LoraAdapter adapter, LoraAdapter::Open(dir));
+    Result<LoraWeights> weights = LoadLoraWeights(adapter, config, compute);
+    if (!weights.ok()) {
+      return Status(weights.status().code(), dir + ": " + weights.status().message());
+    }
+    adapters.push_back(std::move(*weights));
+  }
+  return adapters;
+}
+
 }  // namespace skein

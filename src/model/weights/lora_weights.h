@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/dtype.h"
@@ -54,5 +55,10 @@ int32_t WidestRank(const std::vector<LoraWeights>& adapters);
 // shape is another.
 Result<LoraWeights> LoadLoraWeights(const LoraAdapter& adapter, const ModelConfig& config,
                                     DType compute);
+
+// Reads and packs the adapters in these directories. Fails as LoraAdapter::Open and LoadLoraWeights
+// do.
+Result<std::vector<LoraWeights>> LoadAdapters(const std::vector<std::string>& dirs,
+                                              const ModelConfig& config, DType compute);
 
 }  // namespace skein

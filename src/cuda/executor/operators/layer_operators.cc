@@ -68,7 +68,7 @@ void LayerOperators::Run(int op, const OperatorSlice& slice) {
   slice_ = slice;
   gathered_ = Gathers() && op > kGather;
   if (op >= kRoute) return Experts(op);
-  if (op >= kLinearIn && op <= kGatedNorm) return linear_.Run(op, layer_, num_tokens_, slice);
+  if (op > kLinearIn && op <= kGatedNorm) return linear_.Run(op, layer_, num_tokens_);
   op >= kMlpNorm ? Mlp(op) : Attention(op);
 }
 
@@ -117,14 +117,17 @@ void LayerOperators::Attention(int op) {
       return BeginHead();
     case kAttnNorm:
       return Norm(layer().attn_norm, layer().attn_norm_bias, replaces_x);
+    case kLinearIn:
+      return Multiply(LoraProduct::kQkv, memory_->h, layer().linear.in, GemmOutput::kStore,
+                      {.columns = layer().linear.in.n,
+                       .out = memory_->linear.sums.as<void>(),
+                       .ldo = layer().linear.in.n});
     case kQkv:
-      return launcher_.Multiply(memory_->h, layer().qkv, GemmOutput::kStore,
-                                {.bias = layer().qkv_bias,
-                                 .m = slice_.count,
-                                 .columns = layer().qkv.n,
-                                 .out = memory_->qkv.as<void>(),
-                                 .ldo = qkv_width()},
-                                slice_.first);
+      return Multiply(LoraProduct::kQkv, memory_->h, layer().qkv, GemmOutput::kStore,
+                      {.bias = layer().qkv_bias,
+                       .columns = layer().qkv.n,
+                       .out = memory_->qkv.as<void>(),
+                       .ldo = qkv_width()});
     case kQkvNorm:
       return NormHeads();
     case kStoreHeads:
@@ -138,16 +141,14 @@ void LayerOperators::Attention(int op) {
     case kGateNorm:  // again: the rows of h may be others
       return Norm(layer().attn_norm, layer().attn_norm_bias, false);
     case kGateProduct:
-      return launcher_.Multiply(memory_->h, layer().attn_gate, GemmOutput::kStore,
-                                {.m = slice_.count,
-                                 .columns = static_cast<int32_t>(q_width()),
-                                 .out = memory_->linear.sums.as<void>(),
-                                 .ldo = q_width()},
-                                slice_.first);
+      return Multiply(LoraProduct::kAttnGate, memory_->h, layer().attn_gate, GemmOutput::kStore,
+                      {.columns = static_cast<int32_t>(q_width()),
+                       .out = memory_->linear.sums.as<void>(),
+                       .ldo = q_width()});
     case kGate:
       return GateAttention();
     case kO:
-      return MultiplyToResidual(attn(), layer().o, layer().o_bias);
+      return MultiplyToResidual(LoraProduct::kOutput, attn(), layer().o, layer().o_bias);
     case kAttnBranch:
       return AddBranch(layer().post_attn_norm);
     default:
@@ -161,15 +162,7 @@ void LayerOperators::Mlp(int op) {
     case kMlpNorm:
       return Norm(layer().mlp_norm, layer().mlp_norm_bias, config().is_bert_family());
     case kGateUp:
-      return launcher_.Multiply(memory_->h, layer().gate_up, GemmOutput::kGated,
-                                {.bias = layer().gate_up_bias,
-                                 .m = slice_.count,
-                                 .columns = config().intermediate_size,
-                                 .up_panel = config().intermediate_padded() / kPanelCols,
-                                 .gate = *GateOf(config().activation),
-                                 .out = memory_->act.buffer.as<void>(),
-                                 .ldo = memory_->act.width},
-                                slice_.first);
+      return MultiplyGated();
     case kUp:
       return launcher_.Multiply(memory_->h, layer().gate_up, GemmOutput::kStore,
                                 {.bias = layer().gate_up_bias,
@@ -181,7 +174,7 @@ void LayerOperators::Mlp(int op) {
     case kActivate:
       return Activate();
     case kDown:
-      return MultiplyToResidual(act(), layer().down, layer().down_bias);
+      return MultiplyToResidual(LoraProduct::kDown, act(), layer().down, layer().down_bias);
     case kMlpBranch:
       return AddBranch(layer().post_mlp_norm);
     default:
@@ -277,17 +270,52 @@ void LayerOperators::MultiplyExperts(GemmOutput output, const Operand& in, const
   launcher_.Run(GroupedGemmLaunch(w.dtype, output, num_slots, args));
 }
 
-void LayerOperators::MultiplyToResidual(const Operand& in, const DeviceMatrix& w,
-                                        const float* bias) {
+void LayerOperators::Multiply(LoraProduct product, const Operand& in, const DeviceMatrix& w,
+                              GemmOutput output, GemmArgs args) {
+  args.m = slice_.count;
+  launcher_.Multiply(in, w, output, args, slice_.first);
+  lora_.Add(Of(product), in, static_cast<float*>(args.out), args.ldo);
+}
+
+// act = gate(h · gate^T) * (h · up^T). A change by an adapter comes before the gate.
+void LayerOperators::MultiplyGated() {
+  const int32_t padded = config().intermediate_padded();
+  const Gate gate = *GateOf(config().activation);
+  GemmArgs args = {.bias = layer().gate_up_bias,
+                   .m = slice_.count,
+                   .columns = config().intermediate_size,
+                   .up_panel = padded / kPanelCols,
+                   .gate = gate,
+                   .out = act().buffer.as<void>(),
+                   .ldo = act().width};
+  if (!lora_.Changes(Of(LoraProduct::kGateUp))) {
+    return launcher_.Multiply(memory_->h, layer().gate_up, GemmOutput::kGated, args, slice_.first);
+  }
+  args.columns = layer().gate_up.n;
+  args.out = memory_->gate_sums.as<void>();
+  args.ldo = args.columns;
+  Multiply(LoraProduct::kGateUp, memory_->h, layer().gate_up, GemmOutput::kStore, args);
+  const int64_t bytes = act().width * static_cast<int64_t>(SizeOf(dtype_));
+  launcher_.Run(
+      GateSumsLaunch(dtype_, {.gate = gate,
+                              .x = memory_->gate_sums.as<float>() + slice_.first * args.ldo,
+                              .ldx = args.ldo,
+                              .up = padded,
+                              .num_rows = slice_.count,
+                              .width = config().intermediate_size,
+                              .out = act().buffer.as<std::byte>() + slice_.first * bytes,
+                              .ldo = act().width}));
+}
+
+void LayerOperators::MultiplyToResidual(LoraProduct product, const Operand& in,
+                                        const DeviceMatrix& w, const float* bias) {
   const bool branches = config().has_branches();
   const int32_t hidden = config().hidden_size;
-  launcher_.Multiply(in, w, branches ? GemmOutput::kStore : GemmOutput::kAdd,
-                     {.bias = bias,
-                      .m = slice_.count,
-                      .columns = hidden,
-                      .out = branches ? memory_->branch.as<float>() : x(),
-                      .ldo = hidden},
-                     slice_.first);
+  Multiply(product, in, w, branches ? GemmOutput::kStore : GemmOutput::kAdd,
+           {.bias = bias,
+            .columns = hidden,
+            .out = branches ? memory_->branch.as<float>() : x(),
+            .ldo = hidden});
 }
 
 void LayerOperators::AddBranch(const float* norm) {

@@ -8,6 +8,7 @@
 #include "cuda/executor/launcher.h"
 #include "cuda/executor/operators/layer_op.h"
 #include "cuda/executor/operators/linear_operators.h"
+#include "cuda/executor/operators/lora_operators.h"
 #include "cuda/executor/operators/operator_slices.h"
 
 namespace skein::cuda {
@@ -29,8 +30,13 @@ class LayerOperators {
         memory_(memory),
         integers_(integers),
         launcher_(*launcher),
-        linear_(context, memory, integers, launcher) {}
+        linear_(context, memory, integers, launcher),
+        lora_(context, memory, launcher) {}
 
+  // Finds the adapters of a batch. `layout`: with the active tokens of the last layer.
+  void FindAdapters(const ForwardBatch& batch, const BatchLayout& layout) {
+    lora_.Assign(batch, layout);
+  }
   void set_num_tokens(int32_t num_tokens) { num_tokens_ = num_tokens; }
   void set_layer(int32_t layer) { layer_ = layer; }
   // Whether the layer at hand gathers rows: its attention is that of the gathered tokens, too.
@@ -48,6 +54,13 @@ class LayerOperators {
  private:
   using Operand = Activations::Operand;
 
+  // out = in · w^T [+ out] for the slice's tokens, with the changes of their adapters.
+  void Multiply(LoraProduct product, const Operand& in, const DeviceMatrix& w, GemmOutput output,
+                GemmArgs args);
+  void MultiplyGated();
+  LoraOperators::Product Of(LoraProduct product) const {
+    return {product, layer_, slice_, gathered_};
+  }
   void Norm(const float* weight, const float* bias, bool replaces_x);
   void BeginHead();
   void Activate();
@@ -57,7 +70,8 @@ class LayerOperators {
   void MultiplyExperts(GemmOutput output, const Operand& in, const DeviceMatrix& w,
                        int32_t slots_per_row, GemmArgs args);
   // x = x + in · w^T, or the branch instead of x, for the slice's tokens.
-  void MultiplyToResidual(const Operand& in, const DeviceMatrix& w, const float* bias);
+  void MultiplyToResidual(LoraProduct product, const Operand& in, const DeviceMatrix& w,
+                          const float* bias);
   void AddBranch(const float* norm);
   void NormHeads();
   void StoreHeads();
@@ -92,6 +106,7 @@ class LayerOperators {
   const DeviceBatch* const integers_;
   Launcher& launcher_;
   LinearOperators linear_;
+  LoraOperators lora_;
   int32_t num_tokens_ = 0;
   int32_t layer_ = 0;
   OperatorSlice slice_;    // of the operator at hand

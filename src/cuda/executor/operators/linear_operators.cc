@@ -3,17 +3,16 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "cuda/executor/operators/layer_op.h"
 #include "cuda/kernels/launches.h"
 
 namespace skein::cuda {
 
-void LinearOperators::Run(int op, int32_t layer, int32_t num_tokens, const OperatorSlice& slice) {
+void LinearOperators::Run(int op, int32_t layer, int32_t num_tokens) {
   layer_ = layer;
   num_tokens_ = num_tokens;
   const DeviceLinear& weights = context_.weights->layers[layer].linear;
   switch (op) {
-    case kLinearIn:
-      return Multiply(weights, slice);
     case kDeltaGates:
       return Gates(weights);
     case kConv:
@@ -32,15 +31,6 @@ void LinearOperators::Run(int op, int32_t layer, int32_t num_tokens, const Opera
 float* LinearOperators::states() const {
   const int32_t linear_layer = layer_ - context_.model.weights->config.KvLayer(layer_);
   return context_.states + layout().Offset(0, linear_layer);
-}
-
-void LinearOperators::Multiply(const DeviceLinear& weights, const OperatorSlice& slice) {
-  launcher_.Multiply(memory_->h, weights.in, GemmOutput::kStore,
-                     {.m = slice.count,
-                      .columns = shape().width(),
-                      .out = memory().sums.as<void>(),
-                      .ldo = shape().width()},
-                     slice.first);
 }
 
 void LinearOperators::Gates(const DeviceLinear& weights) {

@@ -6,13 +6,12 @@
 #include "cuda/executor/cuda_context.h"
 #include "cuda/executor/device_batch.h"
 #include "cuda/executor/launcher.h"
-#include "cuda/executor/operators/operator_slices.h"
 
 namespace skein::cuda {
 
-// The operators of a linear layer in the place of attention's, on a device: from the normed rows
-// h to the rows that o multiplies (docs/numerics.md, "Linear layers"). The states of rows are in
-// slots, as on the processor (StateLayout).
+// The operators of a linear layer in the place of attention's, on a device: from the product of its
+// input to the rows that o multiplies (docs/numerics.md, "Linear layers"). The states of rows are
+// in slots, as on the processor (StateLayout).
 class LinearOperators {
  public:
   // Everything is borrowed.
@@ -20,12 +19,10 @@ class LinearOperators {
                   const DeviceBatch* integers, Launcher* launcher)
       : context_(context), memory_(memory), integers_(integers), launcher_(*launcher) {}
 
-  // Launches an operator of `layer`, from kLinearIn to kGatedNorm, for a batch of so many tokens.
-  // `slice`: of kLinearIn.
-  void Run(int op, int32_t layer, int32_t num_tokens, const OperatorSlice& slice);
+  // Launches an operator of `layer`, from kDeltaGates to kGatedNorm, for a batch of so many tokens.
+  void Run(int op, int32_t layer, int32_t num_tokens);
 
  private:
-  void Multiply(const DeviceLinear& weights, const OperatorSlice& slice);
   void Gates(const DeviceLinear& weights);
   void Conv(const DeviceLinear& weights);
   void ScaleHeads();
