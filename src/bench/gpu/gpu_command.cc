@@ -170,7 +170,14 @@ Result<std::unique_ptr<Runtime>> LoadForPasses(std::unique_ptr<cuda::Device> dev
                      std::max(options.prompts * BlocksFor(longest), batch * BlocksFor(decoded))});
 }
 
-// Times passes of a whole model: the time to the first token, and the time of a decode step.
+// The batches that decode: none without a language model's head.
+std::span<const int32_t> BatchesOf(const Runtime& runtime, const GpuBenchOptions& options) {
+  if (runtime.config().head != Head::kLanguageModel) return {};
+  return options.batches;
+}
+
+// Times passes of a whole model: the time to the first token, or to another output, and the time of
+// a decode step.
 Result<Json> TimePasses(std::unique_ptr<cuda::Device> device, const GpuBenchOptions& options) {
   constexpr int32_t kSteps = 16, kPrefillsMax = 5;
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<Runtime> runtime,
@@ -188,8 +195,9 @@ Result<Json> TimePasses(std::unique_ptr<cuda::Device> device, const GpuBenchOpti
     fmt::print("{:>8}{:>14}{:>12.2f}\n", options.prompts, n, ttft_ms);
     prefill.push_back({{"prompts", options.prompts}, {"prompt_tokens", n}, {"ttft_ms", ttft_ms}});
   }
-  fmt::print("{:>14}{:>12}\n", "batch", "TPOT ms");
-  for (const int32_t b : options.batches) {
+  const std::span<const int32_t> batches = BatchesOf(*runtime, options);
+  if (!batches.empty()) fmt::print("{:>14}{:>12}\n", "batch", "TPOT ms");
+  for (const int32_t b : batches) {
     const double seconds = bench.Decode(b, kContext, kSteps).seconds;
     fmt::print("{:>14}{:>12.2f}\n", b, seconds * 1e3);
     decode.push_back({{"batch", b}, {"context", kContext}, {"tpot_ms", seconds * 1e3}});
@@ -238,7 +246,7 @@ Result<Json> ProfilePasses(std::unique_ptr<cuda::Device> device, const GpuBenchO
                                  : fmt::format("{} prompts of {} tokens", options.prompts, n);
     SKEIN_RETURN_IF_ERROR(Profile(*kernels, name, seconds, launches, &passes));
   }
-  for (const int32_t b : options.batches) {
+  for (const int32_t b : BatchesOf(*runtime, options)) {
     std::vector<cuda::Launch> launches;
     double last = 0;
     const auto on_step = [&](int32_t step, double seconds) {

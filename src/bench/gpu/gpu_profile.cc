@@ -58,7 +58,13 @@ std::string NameOf(const Launch& launch) {
                        kOutputNames[static_cast<int>(OutputOf(launch))], TileOf(launch));
   }
   if (IsBetween(id, kEmbedF32, kEmbedBlocks)) return "embed";
-  if (IsBetween(id, kRmsNormF32, kRmsNormBf16)) return "norm";
+  if (IsBetween(id, kRmsNormF32, kLayerNormBf16)) return "norm";
+  if (id == kAddTableRows) return "positions and segments";
+  if (id == kMean) return "mean";
+  if (IsBetween(id, kDeltaGates, kScaleLinearHeads)) return "linear attention but its delta rule";
+  if (IsBetween(id, kDelta, kDeltaHead128)) return "delta rule";
+  if (IsBetween(id, kGatedNormF32, kAttentionGateBf16)) return "gated results";
+  if (IsBetween(id, kActivateF32, kActivateBf16)) return "activation";
   if (id == kGather) return "gathered rows";
   if (IsBetween(id, kStoreHeadsF32, kStoreHeadsBf16Head128)) return "heads";
   if (IsBetween(id, kAttentionF32, kWideAttentionHead128)) return "attention";

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <variant>
 
 #include "base/check.h"
 #include "base/random.h"
 #include "bench/serving/load_report.h"
+#include "runtime/cpu_runtime.h"
 
 namespace skein {
 namespace {
@@ -110,6 +112,8 @@ double ForwardBench::TimeStep(const StepPlan& plan) {
 double ForwardBench::Prefill(int32_t prompt_tokens, int32_t prompts) {
   GenerateSpec greedy;
   greedy.sampling.temperature = 0;
+  const OutputSpec output = OutputOf(runtime_->config().head);
+  const bool draws_token = std::holds_alternative<GenerateSpec>(output);
   std::vector<Sequence> sequences;
   for (int32_t i = 0; i < prompts; ++i) {
     sequences.push_back(MakeSequence(i, prompt_tokens, prompt_tokens));
@@ -122,7 +126,8 @@ double ForwardBench::Prefill(int32_t prompt_tokens, int32_t prompts) {
   for (int32_t i = 0; i < prompts; ++i) {
     plan.rows.push_back({.tokens = sequences[i].tokens,
                          .block_table = sequences[i].blocks,
-                         .draws = {&draws[i], 1}});
+                         .draws = std::span(draws).subspan(i, draws_token ? 1 : 0),
+                         .read = draws_token ? nullptr : &output});
   }
   return TimeStep(plan);
 }

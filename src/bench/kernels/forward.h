@@ -48,7 +48,8 @@ class ForwardBench {
   ForwardBench(Runtime* runtime, uint64_t seed);
 
   // The seconds that one pass over whole prompts of a length takes, up to the first (greedy) token
-  // of each. REQUIRES: they fit a step and the KV memory.
+  // of each, or to another output of the model's head (OutputOf). REQUIRES: they fit a step and the
+  // KV memory.
   double Prefill(int32_t prompt_tokens, int32_t prompts = 1);
 
   // Computes `context` tokens for each of `batch` sequences, then decodes `steps` tokens of each.

@@ -109,12 +109,12 @@ Status Activations::AllocateOutputs(const ModelWeights& weights, const ForwardLi
   const int64_t logits = c.has_logits() ? RoundUp(c.vocab_size, kPanelCols) : 0;
   const int64_t widest_output = std::max<int64_t>({logits, c.hidden_size, c.num_classes});
   SKEIN_RETURN_IF_ERROR(Add(rows * widest_output * sizeof(float), &outputs));
-  SKEIN_RETURN_IF_ERROR(Add(rows * sizeof(RowLargest), &largest));
+  SKEIN_RETURN_IF_ERROR(Add(rows * sizeof(RowLargest), &largest.of_rows));
   SKEIN_RETURN_IF_ERROR(
-      Add(rows * LargestParts(c.vocab_size) * sizeof(PartLargest), &largest_parts));
+      Add(rows * LargestParts(c.vocab_size) * sizeof(PartLargest), &largest.parts));
   SKEIN_ASSIGN_OR_RETURN(on_host, Buffer::Make(device_, Buffer::Place::kHost, outputs.bytes()));
-  SKEIN_ASSIGN_OR_RETURN(largest_on_host,
-                         Buffer::Make(device_, Buffer::Place::kHost, largest.bytes()));
+  SKEIN_ASSIGN_OR_RETURN(largest.on_host,
+                         Buffer::Make(device_, Buffer::Place::kHost, largest.of_rows.bytes()));
   return Status::Ok();
 }
 
@@ -122,8 +122,8 @@ Status Activations::AllocateLora(const ForwardContext& model, int64_t tokens) {
   const int32_t rank = model.adapters == nullptr ? 0 : WidestRank(*model.adapters);
   if (rank == 0) return Status::Ok();
   const int64_t gates = int64_t{2} * model.weights->config.intermediate_padded();
-  SKEIN_RETURN_IF_ERROR(Add(tokens * gates * sizeof(float), &gate_sums));
-  return Add(tokens, rank, DType::kF32, &lora);
+  SKEIN_RETURN_IF_ERROR(Add(tokens * gates * sizeof(float), &lora.gate_sums));
+  return Add(tokens, rank, DType::kF32, &lora.u);
 }
 
 Status Activations::AllocateLinear(const ModelConfig& c, int64_t tokens) {

@@ -39,6 +39,18 @@ struct Activations {
     Operand out;   // [max_tokens, v_width]
   };
 
+  // Those of adapters.
+  struct Lora {
+    Operand u;         // f32 [max_tokens, the widest rank]
+    Buffer gate_sums;  // f32 [max_tokens, 2 * intermediate_padded]: gate and up before the gate
+  };
+  // The largest logits of outputs.
+  struct Largest {
+    Buffer of_rows;  // RowLargest [max_logit_rows]
+    Buffer parts;    // PartLargest [max_logit_rows, parts of a row]
+    Buffer on_host;  // of_rows on the host
+  };
+
   // Allocates all of it. Fails as Device::Allocate does. `model` and `limits` are those of the
   // pass.
   static Result<Activations> Make(Device* device, const ForwardContext& model,
@@ -56,16 +68,12 @@ struct Activations {
   Buffer int8, scales;  // rows in int8 for the next product (QuantizeArgs)
   Experts experts;
   Linear linear;
-  // Those of adapters, if the model has some.
-  Operand lora;          // f32 [max_tokens, the widest rank]
-  Buffer gate_sums;      // f32 [max_tokens, 2 * intermediate_padded]: gate and up before the gate
-  Operand output_h;      // [max_logit_rows, hidden]
-  Buffer outputs;        // f32 [max_logit_rows, the widest output]
-  Buffer on_host;        // the same on the host
-  Buffer x_on_host;      // f32 [max_tokens, hidden], if the processor computes the outputs
-  Buffer largest;        // RowLargest [max_logit_rows]
-  Buffer largest_parts;  // PartLargest [max_logit_rows, parts of a row]
-  Buffer largest_on_host;
+  Lora lora;
+  Operand output_h;  // [max_logit_rows, hidden]
+  Buffer outputs;    // f32 [max_logit_rows, the widest output]
+  Buffer on_host;    // the same on the host
+  Buffer x_on_host;  // f32 [max_tokens, hidden], if the processor computes the outputs
+  Largest largest;
   int64_t bytes = 0;  // on the device
 
  private:

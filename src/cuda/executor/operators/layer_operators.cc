@@ -292,13 +292,13 @@ void LayerOperators::MultiplyGated() {
     return launcher_.Multiply(memory_->h, layer().gate_up, GemmOutput::kGated, args, slice_.first);
   }
   args.columns = layer().gate_up.n;
-  args.out = memory_->gate_sums.as<void>();
+  args.out = memory_->lora.gate_sums.as<void>();
   args.ldo = args.columns;
   Multiply(LoraProduct::kGateUp, memory_->h, layer().gate_up, GemmOutput::kStore, args);
   const int64_t bytes = act().width * static_cast<int64_t>(SizeOf(dtype_));
   launcher_.Run(
       GateSumsLaunch(dtype_, {.gate = gate,
-                              .x = memory_->gate_sums.as<float>() + slice_.first * args.ldo,
+                              .x = memory_->lora.gate_sums.as<float>() + slice_.first * args.ldo,
                               .ldx = args.ldo,
                               .up = padded,
                               .num_rows = slice_.count,

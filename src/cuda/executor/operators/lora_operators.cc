@@ -50,7 +50,7 @@ bool LoraOperators::Changes(const Product& product) const {
 void LoraOperators::Add(const Product& product, const Activations::Operand& in, float* out,
                         int64_t ldo) {
   ForEachRun(product, [&](const DeviceLoraPair& pair, int32_t first, int32_t count) {
-    const Activations::Operand& u = memory_->lora;
+    const Activations::Operand& u = memory_->lora.u;
     launcher_.Multiply(
         in, pair.a, GemmOutput::kStore,
         {.m = count, .columns = pair.a.n, .out = u.buffer.as<void>(), .ldo = u.width}, first);

@@ -143,8 +143,8 @@ void OutputOperators::FindLargest() {
                                 .num_rows = num_outputs_,
                                 .width = vocab,
                                 .num_parts = LargestParts(vocab),
-                                .parts = memory_->largest_parts.as<PartLargest>(),
-                                .out = memory_->largest.as<RowLargest>()};
+                                .parts = memory_->largest.parts.as<PartLargest>(),
+                                .out = memory_->largest.of_rows.as<RowLargest>()};
   launcher_.Run(FindLargestLaunch(args));
   if (args.num_parts > 1) launcher_.Run(MergeLargestLaunch(args));
 }
@@ -166,8 +166,8 @@ void OutputOperators::CopyLogits(bool has_largest) {
   }
   if (num_copied == count) return;
   if (!has_largest) FindLargest();
-  context_.device->CopyToHost(memory_->largest_on_host.as<void>(), memory_->largest.as<void>(),
-                              count * sizeof(RowLargest));
+  context_.device->CopyToHost(memory_->largest.on_host.as<void>(),
+                              memory_->largest.of_rows.as<void>(), count * sizeof(RowLargest));
 }
 
 void OutputOperators::Take() {

@@ -49,7 +49,7 @@ class OutputOperators {
   float* output(int32_t i);
   // The largest of row i of the logits, which are not on the host then; null: output(i) is.
   const RowLargest* largest(int32_t i) const {
-    return LargestAlone(i) ? memory_->largest_on_host.as<RowLargest>() + i : nullptr;
+    return LargestAlone(i) ? memory_->largest.on_host.as<RowLargest>() + i : nullptr;
   }
 
   // The shape of the product of operator kHead: its output's columns and its terms. 0: none.
