@@ -16,9 +16,9 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 LETTERS = string.ascii_lowercase
 
 
-def served(name, folder):
+def served(name, folder, data=DATA):
     """A copy of the model with a tokenizer of letters."""
-    shutil.copytree(DATA / name, folder / name)
+    shutil.copytree(data / name, folder / name)
     pieces = [*SPECIAL, *LETTERS, *("##" + letter for letter in LETTERS)]
     tokenizer = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)

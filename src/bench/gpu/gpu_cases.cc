@@ -5,11 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <random>
-#include <span>
-#include <utility>
+#include <type_traits>
 
-#include "base/ceil_div.h"
+#include "bench/gpu/gpu_attention_cases.h"
+#include "bench/gpu/gpu_operands.h"
 #include "cuda/kernels/launches.h"
 #include "cuda/kernels/panel_places.h"
 #include "kernels/packed_weight.h"
@@ -17,84 +16,12 @@
 namespace skein {
 namespace {
 
-using cuda::Buffer;
 using cuda::Device;
 using cuda::TileSize;
 
-// Allocates memory on a device and fills it. Its random numbers are the same for every device.
-class Operands {
- public:
-  Operands(Device& device, uint64_t seed) : device_(device), random_(seed) {}
-
-  std::vector<float> Random(size_t count) {
-    std::normal_distribution<float> normal;
-    std::vector<float> values(count);
-    for (float& x : values) x = normal(random_);
-    return values;
-  }
-  int32_t Integer(int32_t min, int32_t max) {
-    return std::uniform_int_distribution<int32_t>(min, max)(random_);
-  }
-  static std::vector<Bf16> Rounded(const std::vector<float>& values) {
-    std::vector<Bf16> rounded;
-    for (const float x : values) rounded.push_back(ToBf16(x));
-    return rounded;
-  }
-
-  // The address of a copy of `values` on the device; null if there is not enough memory.
-  template <typename T>
-  T* Put(const std::vector<T>& values) {
-    T* memory = static_cast<T*>(Make(values.size() * sizeof(T)));
-    if (memory == nullptr) return nullptr;
-    device_.CopyToDevice(memory, values.data(), values.size() * sizeof(T));
-    (void)device_.WaitForAll().ok();  // the device keeps the error
-    return memory;
-  }
-  // The same for the panels of a matrix.
-  const void* Put(const PackedWeight& w) {
-    const auto* data = reinterpret_cast<const uint8_t*>(w.panel(0));
-    const size_t rows = (w.n() + kPanelCols - 1) / kPanelCols * kPanelCols;
-    return Put(std::vector<uint8_t>(data, data + rows * w.k_padded() * SizeOf(w.dtype())));
-  }
-  void* Make(size_t bytes) {
-    Result<Buffer> buffer = Buffer::Make(&device_, Buffer::Place::kDevice, bytes);
-    if (!buffer.ok()) {
-      status_ = buffer.status();
-      return nullptr;
-    }
-    buffers_.push_back(std::move(*buffer));
-    return buffers_.back().as<void>();
-  }
-
-  // Runs a kernel launch and returns `count` elements from `out`.
-  template <typename T>
-  Result<std::vector<float>> Run(const cuda::Launch& launch, const T* out, size_t count) {
-    SKEIN_RETURN_IF_ERROR(status_);
-    std::vector<T> values(count);
-    device_.Run(launch);
-    device_.CopyToHost(values.data(), out, count * sizeof(T));
-    SKEIN_RETURN_IF_ERROR(device_.WaitForAll());
-    std::vector<float> widened;
-    for (const T x : values) {
-      if constexpr (std::is_same_v<T, Bf16>) {
-        widened.push_back(ToFloat(x));
-      } else {
-        widened.push_back(static_cast<float>(x));
-      }
-    }
-    return widened;
-  }
-
- private:
-  Device& device_;
-  std::mt19937_64 random_;
-  std::vector<Buffer> buffers_;
-  Status status_;
-};
-
 Result<std::vector<float>> RunNorm(Device& device, uint64_t seed) {
   constexpr int32_t kRows = 20, kWidth = 1000;
-  Operands operands(device, seed);
+  GpuOperands operands(device, seed);
   auto* out = static_cast<float*>(operands.Make(kRows * kWidth * sizeof(float)));
   return operands.Run(
       cuda::RmsNormLaunch(DType::kF32, {.x = operands.Put(operands.Random(kRows * kWidth)),
@@ -108,9 +35,60 @@ Result<std::vector<float>> RunNorm(Device& device, uint64_t seed) {
       out, kRows * kWidth);
 }
 
+// kInPlace: the results in f32 that take the place of x, else those that are rounded.
+template <bool kInPlace>
+Result<std::vector<float>> RunLayerNorm(Device& device, uint64_t seed) {
+  constexpr int32_t kRows = 20, kWidth = 1000;
+  GpuOperands operands(device, seed);
+  float* const x = operands.Put(operands.Random(kRows * kWidth));
+  auto* out = static_cast<Bf16*>(operands.Make(kRows * kWidth * sizeof(Bf16)));
+  const cuda::Launch launch =
+      cuda::LayerNormLaunch(DType::kBf16, {.x = x,
+                                           .ldx = kWidth,
+                                           .weight = operands.Put(operands.Random(kWidth)),
+                                           .bias = operands.Put(operands.Random(kWidth)),
+                                           .num_rows = kRows,
+                                           .width = kWidth,
+                                           .eps = 1e-6f,
+                                           .normed = kInPlace ? x : nullptr,
+                                           .out = out,
+                                           .ldo = kWidth});
+  if (kInPlace) return operands.Run(launch, x, kRows * kWidth);
+  return operands.Run(launch, out, kRows * kWidth);
+}
+
+Result<std::vector<float>> RunAddTableRows(Device& device, uint64_t seed) {
+  constexpr int32_t kRows = 20, kWidth = 1000, kOfTable = 3;
+  GpuOperands operands(device, seed);
+  float* const x = operands.Put(operands.Random(kRows * kWidth));
+  std::vector<int32_t> rows;
+  for (int32_t i = 0; i < kRows; ++i) rows.push_back(operands.Integer(0, kOfTable - 1));
+  return operands.Run(
+      cuda::AddTableRowsLaunch({.table = operands.Put(operands.Random(kOfTable * kWidth)),
+                                .rows = operands.Put(rows),
+                                .num_rows = kRows,
+                                .width = kWidth,
+                                .x = x}),
+      x, kRows * kWidth);
+}
+
+// Means of more rows than a thread loads at once, and of fewer.
+Result<std::vector<float>> RunMean(Device& device, uint64_t seed) {
+  constexpr int32_t kRows = 60, kWidth = 1000;
+  const std::vector<cuda::RowsOfMean> means = {{0, 1}, {1, 35}, {36, 8}, {44, 16}};
+  GpuOperands operands(device, seed);
+  auto* out = static_cast<float*>(operands.Make(means.size() * kWidth * sizeof(float)));
+  return operands.Run(cuda::MeanLaunch({.x = operands.Put(operands.Random(kRows * kWidth)),
+                                        .rows = operands.Put(means),
+                                        .num_means = static_cast<int32_t>(means.size()),
+                                        .width = kWidth,
+                                        .out = out}),
+                      out, means.size() * kWidth);
+}
+
 Result<std::vector<float>> RunQuantize(Device& device, uint64_t seed) {
   constexpr int32_t kRows = 20, kWidth = 192;
-  Operands operands(device, seed);
+  GpuOperands operands(device, seed);
   auto* out = static_cast<int8_t*>(operands.Make(kRows * kWidth));
   return operands.Run(
       cuda::QuantizeLaunch(DType::kF32,
@@ -133,7 +111,7 @@ Result<std::vector<float>> RunGemm(Device& device, uint64_t seed) {
   constexpr int32_t kColumns = 72, kPadded = 80, kTerms = 256;
   std::optional<TileSize> tile;
   if (device.has_phases()) ((tile = kPersistent), ...);
-  Operands operands(device, seed);
+  GpuOperands operands(device, seed);
   const std::vector<float> w = operands.Random(2 * kPadded * kTerms);
   PackedWeight packed(2 * kPadded, kTerms, kType);
   packed.PackRows(0, 2 * kPadded, w.data(), DType::kF32);
@@ -167,63 +145,18 @@ Result<std::vector<float>> RunGemm(Device& device, uint64_t seed) {
       out, kRows * kColumns);
 }
 
-// One sequence: the last tokens of 140, two query heads on one KV head.
-template <typename T, int32_t kBefore, int32_t kDim = 64, int32_t kTokens = 40>
-Result<std::vector<float>> RunAttention(Device& device, uint64_t seed) {
-  constexpr DType kType = std::is_same_v<T, Bf16> ? DType::kBf16 : DType::kF32;
-  constexpr int32_t kBegin = 140 - kTokens, kHeads = 2, kBlocks = 5;
-  const KvLayout layout = {kType, 1, kBlocks, 1, kDim};
-  Operands operands(device, seed);
-  const auto typed = [&](size_t count) {
-    const std::vector<float> values = operands.Random(count);
-    if constexpr (std::is_same_v<T, Bf16>) return Operands::Rounded(values);
-    if constexpr (std::is_same_v<T, float>) return values;
-  };
-  constexpr int32_t kRows = kTokens * kHeads;
-  constexpr auto kWide = std::numeric_limits<int64_t>::max();
-  const int32_t tile_rows = cuda::AttentionTileRows(cuda::WideRows(kType, kDim), kRows, kWide);
-  std::vector<int32_t> tiles;
-  for (int32_t row = 0; row < kRows; row += tile_rows) {
-    tiles.insert(tiles.end(), {0, kTokens, kBegin, 0, row, kBegin + kTokens});
-  }
-  auto* out = static_cast<T*>(operands.Make(kTokens * kHeads * kDim * sizeof(T)));
-  const auto* on_device = operands.Put(tiles);
-  auto* kv = operands.Put(typed(layout.total_bytes() / sizeof(T)));
-  return operands.Run(
-      cuda::AttentionLaunch(kType,
-                            {.tiles = reinterpret_cast<const cuda::AttentionTile*>(on_device),
-                             .tables = operands.Put(std::vector<int32_t>{3, 0, 4, 1, 2}),
-                             .num_tiles = CeilDiv(kRows, tile_rows),
-                             .tile_rows = tile_rows,
-                             .num_segments = 1,
-                             .keys_before = kBefore,
-                             .num_heads = kHeads,
-                             .num_kv_heads = 1,
-                             .head_dim = kDim,
-                             .head_dim_padded = kDim,
-                             .scale = 0.125f,
-                             .q = operands.Put(typed(kTokens * kHeads * kDim)),
-                             .ldq = kHeads * kDim,
-                             .out = out,
-                             .ldo = kHeads * kDim,
-                             .kv = {.pool = reinterpret_cast<uint8_t*>(kv),
-                                    .num_pool_blocks = kBlocks,
-                                    .block_bytes = static_cast<int64_t>(layout.block_bytes()),
-                                    .head_bytes = static_cast<int64_t>(layout.head_bytes())}},
-                            device.has_phases()),
-      out, kTokens * kHeads * kDim);
-}
-
-// Norms, rotates and stores the heads of tokens. Returns the resulting KV blocks.
-template <int32_t kTokens, int32_t kDim>
+// Norms, rotates and stores the heads of tokens. Returns the resulting KV blocks. kTurns: the
+// angles are those of other positions, as where options are read side by side.
+template <int32_t kTokens, int32_t kDim, bool kTurns = false>
 Result<std::vector<float>> RunStoreHeads(Device& device, uint64_t seed) {
   constexpr int32_t kHeads = 4, kHalf = kDim / 2, kFirst = 3;
   constexpr int32_t kBlocks = (kFirst + kTokens + kKvBlockTokens - 1) / kKvBlockTokens;
   const KvLayout layout = {DType::kBf16, 1, kBlocks, 1, kDim};
-  Operands operands(device, seed);
-  std::vector<int32_t> positions, blocks;
+  GpuOperands operands(device, seed);
+  std::vector<int32_t> positions, angles, blocks;
   for (int32_t i = 0; i < kTokens; ++i) {
     positions.push_back(i + kFirst);
+    angles.push_back(kTurns ? operands.Integer(0, kFirst + kTokens - 1) : positions.back());
     blocks.push_back(positions.back() / kKvBlockTokens);
   }
   const size_t elements = layout.total_bytes() / sizeof(Bf16);
@@ -237,7 +170,7 @@ Result<std::vector<float>> RunStoreHeads(Device& device, uint64_t seed) {
                               .cos = operands.Put(operands.Random((kFirst + kTokens) * kHalf)),
                               .sin = operands.Put(operands.Random((kFirst + kTokens) * kHalf)),
                               .positions = operands.Put(positions),
-                              .rope_positions = operands.Put(positions),
+                              .rope_positions = operands.Put(angles),
                               .blocks = operands.Put(blocks),
                               .num_tokens = kTokens,
                               .num_heads = kHeads,
@@ -257,7 +190,7 @@ Result<std::vector<float>> RunStoreHeads(Device& device, uint64_t seed) {
 template <int32_t kRows>
 Result<std::vector<float>> RunBlocksGemm(Device& device, uint64_t seed) {
   constexpr int32_t kColumns = 60, kTerms = 512, kPanels = 4;
-  Operands operands(device, seed);
+  GpuOperands operands(device, seed);
   std::vector<BlockFormat> formats = {BlockFormat::kQ4_0, BlockFormat::kQ4_1, BlockFormat::kQ4_0,
                                       BlockFormat::kQ4_1};
   PackedWeight packed(kPanels * kPanelCols, kTerms, formats);
@@ -304,7 +237,7 @@ Result<std::vector<float>> RunBlocksGemm(Device& device, uint64_t seed) {
 // The weights of the chosen experts; a wrong choice has others.
 Result<std::vector<float>> RunChooseExperts(Device& device, uint64_t seed) {
   constexpr int32_t kTokens = 20, kExperts = 60, kPerToken = 8;
-  Operands operands(device, seed);
+  GpuOperands operands(device, seed);
   auto* weights = static_cast<float*>(operands.Make(kTokens * kPerToken * sizeof(float)));
   return operands.Run(
       cuda::ChooseExpertsLaunch(
@@ -322,7 +255,7 @@ Result<std::vector<float>> RunChooseExperts(Device& device, uint64_t seed) {
 Result<std::vector<float>> RunGroupedGemm(Device& device, uint64_t seed) {
   constexpr int32_t kTokens = 40, kExperts = 2, kColumns = 48, kTerms = 64;
   constexpr int32_t kSlots = kTokens * kExperts;
-  Operands operands(device, seed);
+  GpuOperands operands(device, seed);
   std::vector<int32_t> experts;
   for (int32_t i = 0; i < kSlots; ++i) experts.push_back(i % kExperts);
   auto* counts = static_cast<int32_t*>(operands.Make(kExperts * sizeof(int32_t)));
@@ -355,7 +288,7 @@ Result<std::vector<float>> RunGroupedGemm(Device& device, uint64_t seed) {
 // The rows of the second matrix.
 Result<std::vector<float>> RunGather(Device& device, uint64_t seed) {
   constexpr int32_t kFrom = 20, kRows = 3, kWidth = 1000;
-  Operands operands(device, seed);
+  GpuOperands operands(device, seed);
   auto* out = static_cast<float*>(operands.Make(kRows * kWidth * sizeof(float)));
   return operands.Run(
       cuda::GatherLaunch({.rows = operands.Put(std::vector<int32_t>{2, 3, 19}),
@@ -368,7 +301,7 @@ Result<std::vector<float>> RunGather(Device& device, uint64_t seed) {
 
 Result<std::vector<float>> RunBranch(Device& device, uint64_t seed) {
   constexpr int32_t kRows = 20, kWidth = 1000;
-  Operands operands(device, seed);
+  GpuOperands operands(device, seed);
   auto* x = operands.Put(operands.Random(kRows * kWidth));
   return operands.Run(cuda::BranchLaunch({.branch = operands.Put(operands.Random(kRows * kWidth)),
                                           .weight = operands.Put(operands.Random(kWidth)),
@@ -383,7 +316,7 @@ Result<std::vector<float>> RunBranch(Device& device, uint64_t seed) {
 // The indices of the largest, between the marks of finite rows.
 Result<std::vector<float>> RunFindLargest(Device& device, uint64_t seed) {
   constexpr int32_t kRows = 20, kWidth = 3000;
-  Operands operands(device, seed);
+  GpuOperands operands(device, seed);
   auto* out = static_cast<int32_t*>(operands.Make(kRows * sizeof(cuda::RowLargest)));
   return operands.Run(cuda::FindLargestLaunch({.x = operands.Put(operands.Random(kRows * kWidth)),
                                                .ldx = kWidth,
@@ -395,13 +328,19 @@ Result<std::vector<float>> RunFindLargest(Device& device, uint64_t seed) {
 
 }  // namespace
 
-const std::vector<GpuCase>& GpuCases() {
-  static const std::vector<GpuCase> cases = {
+std::vector<GpuCase> GpuCases() {
+  std::vector<GpuCase> cases = {
       {"rms_norm f32", true, RunNorm},
+      {"layer_norm bf16", true, RunLayerNorm<false>},
+      {"layer_norm in place", true, RunLayerNorm<true>},
+      {"add_table_rows", true, RunAddTableRows},
+      {"mean", true, RunMean},
       {"quantize int8", true, RunQuantize},
       {"store_heads bf16", true, RunStoreHeads<20, 64>},
       {"many heads bf16, 64", true, RunStoreHeads<90, 64>},
       {"many heads bf16, 128", true, RunStoreHeads<100, 128>},
+      {"store_heads, angles", true, RunStoreHeads<20, 64, true>},
+      {"many heads, angles", true, RunStoreHeads<90, 64, true>},
       {"gemm f32, 5 rows", true, RunGemm<float, 5>},
       {"gemm f32, 70 rows", true, RunGemm<float, 70>},
       {"gemm int8, 5 rows", true, RunGemm<int8_t, 5>},
@@ -417,15 +356,9 @@ const std::vector<GpuCase>& GpuCases() {
       {"gather", true, RunGather},
       {"branch", true, RunBranch},
       {"find_largest", true, RunFindLargest},
-      {"attention f32", true, RunAttention<float, -1>},
-      {"attention bf16", false, RunAttention<Bf16, -1>},
-      {"attention f32, window", true, RunAttention<float, 50>},
-      {"decode f32", true, RunAttention<float, -1, 64, 1>},
-      {"decode bf16", false, RunAttention<Bf16, -1, 64, 1>},
-      {"attention bf16, 128", false, RunAttention<Bf16, -1, 128>},
-      {"decode bf16, 128", false, RunAttention<Bf16, -1, 128, 1>},
-      {"attention bf16, 256", false, RunAttention<Bf16, -1, 256>},
   };
+  const std::vector<GpuCase> of_attention = GpuAttentionCases();
+  cases.insert(cases.end(), of_attention.begin(), of_attention.end());
   return cases;
 }
 
@@ -451,9 +384,9 @@ Result<double> TimeGemm(Device& device, const GemmShape& shape, int32_t repetiti
   const int64_t matrix_bytes = panels * kPanelCols * k * static_cast<int64_t>(sizeof(Bf16));
   const int64_t room = std::min(kBytesMax, device.Memory().free_bytes / 2);
   const int64_t copies = std::clamp<int64_t>(room / matrix_bytes, 1, repetitions);
-  Operands operands(device, /*seed=*/1);
+  GpuOperands operands(device, /*seed=*/1);
   // Random numbers: zeros would be faster, since they take less power.
-  const std::vector<Bf16> random = Operands::Rounded(operands.Random(panels * kPanelCols * k));
+  const std::vector<Bf16> random = GpuOperands::Rounded(operands.Random(panels * kPanelCols * k));
   auto* w = static_cast<uint8_t*>(operands.Make(copies * matrix_bytes));
   auto* a = static_cast<uint8_t*>(operands.Make(shape.m * k * sizeof(Bf16)));
   void* out = operands.Make(int64_t{shape.m} * shape.n * static_cast<int64_t>(sizeof(float)));

@@ -20,7 +20,7 @@ struct GpuCase {
 };
 
 // Cases for every kind of kernel.
-const std::vector<GpuCase>& GpuCases();
+std::vector<GpuCase> GpuCases();
 
 // The largest difference of two outputs, divided by the largest magnitude in them. NaN if an
 // element is a number in only one of them, or if the sizes differ.

@@ -68,6 +68,13 @@ std::vector<int32_t> Positions(RandomValues& random, int32_t num_tokens, int32_t
   return positions;
 }
 
+// Random positions. Tokens may share one, as where options are read side by side.
+std::vector<int32_t> RopePositions(RandomValues& random, int32_t num_tokens, int32_t end) {
+  std::vector<int32_t> positions;
+  for (int32_t i = 0; i < num_tokens; ++i) positions.push_back(random.Integer(0, end - 1));
+  return positions;
+}
+
 // The heads of one token by the definitions: normed, rotated and rounded.
 std::vector<float> Heads(const Case& c, std::vector<float> x, const std::vector<float>& q_norm,
                          const std::vector<float>& k_norm, const float* cos, const float* sin) {
@@ -95,6 +102,7 @@ TEST(StoreHeads, HasTheProcessorsBitsInTheProcessorsOrder) {
     const std::vector<float> sin = random.Floats(positions * half + 1, DType::kF32, Range::kPlain);
     const int32_t last_block = num_blocks - 1;  // belongs to the pass
     const std::vector<int32_t> at = Positions(random, num_tokens, num_blocks);
+    const std::vector<int32_t> angle = RopePositions(random, num_tokens, positions);
     const std::vector<int32_t> table = {2, last_block, 0, 4, 1, 3};
     std::vector<int32_t> blocks;
     for (const int32_t position : at) blocks.push_back(table[position / kKvBlockTokens]);
@@ -110,7 +118,7 @@ TEST(StoreHeads, HasTheProcessorsBitsInTheProcessorsOrder) {
                                                      .cos = c.rotary_dim > 0 ? cos.data() : nullptr,
                                                      .sin = c.rotary_dim > 0 ? sin.data() : nullptr,
                                                      .positions = at.data(),
-                                                     .rope_positions = at.data(),
+                                                     .rope_positions = angle.data(),
                                                      .blocks = blocks.data(),
                                                      .num_tokens = num_tokens,
                                                      .num_heads = c.num_heads,
@@ -124,8 +132,8 @@ TEST(StoreHeads, HasTheProcessorsBitsInTheProcessorsOrder) {
     ExpectSameInAnyOrder(launch, std::span(memory));
     for (int32_t i = 0; i < num_tokens; ++i) {
       const auto begin = qkv.begin() + i * width;
-      const std::vector<float> values =
-          Heads(c, {begin, begin + width}, q_norm, k_norm, &cos[at[i] * half], &sin[at[i] * half]);
+      const std::vector<float> values = Heads(c, {begin, begin + width}, q_norm, k_norm,
+                                              &cos[angle[i] * half], &sin[angle[i] * half]);
       std::copy_n(values.begin(), c.num_heads * c.head_dim, &expected_q[i * ldq]);
       const TypedArray typed(values, c.dtype);
       for (int32_t head = 0; head < c.num_kv_heads; ++head) {

@@ -122,9 +122,6 @@ __device__ __forceinline__ void RoundPair(float* low, float* high, Bf16) {
   *high = __uint_as_float(word & 0xffff0000u);
 }
 
-// While the maximum is -inf the row has seen no key, and every weight is 0.
-__device__ __forceinline__ float FiniteMax(float max) { return max == kMinusInfinity ? 0.0f : max; }
-
 // Turns the scores of the lane's row i into weights e^(score - max).
 template <int kTiles>
 __device__ __forceinline__ void ComputeWeights(int i, float max, float (&scores)[kTiles][4]) {

@@ -125,6 +125,9 @@ struct QueryWords {
   uint32_t words[kChunks > 0 ? kChunks : 1][4];
 };
 
+// While the maximum is -inf the row has seen no key, and every weight is 0.
+__device__ __forceinline__ float FiniteMax(float max) { return max == kMinusInfinity ? 0.0f : max; }
+
 // The weighted sums of values of a lane's two rows: e^max * values. values[t] has, for both rows,
 // elements 8 t + 2 quad and 8 t + 2 quad + 1 of the warp's part of the head.
 template <int kTiles>
@@ -227,7 +230,9 @@ __global__ void MergeSegmentsKernel(AttentionArgs a) {
     for (int segment = first + 1; segment < segments; ++segment) {
       part = PartialOf(a, segment, tile_index, kv_head, row);
       const float new_max = part[0] > max ? part[0] : max;
-      const float factor = Exp(max - new_max), part_factor = Exp(part[0] - new_max);
+      // With hidden keys, a row may have seen none up to here.
+      const float finite = FiniteMax(new_max);
+      const float factor = Exp(max - finite), part_factor = Exp(part[0] - finite);
       max = new_max;
       sum = fmaf(sum, factor, part[1] * part_factor);
       value = fmaf(value, factor, part[2 + d] * part_factor);

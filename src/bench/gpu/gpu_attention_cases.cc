@@ -1,0 +1,141 @@
+#include "bench/gpu/gpu_attention_cases.h"
+
+#include <limits>
+#include <type_traits>
+
+#include "base/ceil_div.h"
+#include "bench/gpu/gpu_operands.h"
+#include "cuda/kernels/launches.h"
+#include "kernels/kv_layout.h"
+
+namespace skein {
+namespace {
+
+// Tokens of one sequence with kKeys keys: the last ones, or those in the middle if they see keys
+// behind their own. Two query heads share one KV head.
+struct AttentionCase {
+  static constexpr int32_t kKeys = 140, kHeads = 2;
+
+  int32_t head_dim = 64;
+  int32_t num_tokens = 40;  // up to 8: narrow tiles
+  int32_t keys_before = -1, keys_after = 0;
+  bool hides_keys = false;
+
+  constexpr int32_t begin() const { return (kKeys - num_tokens) / (keys_after > 0 ? 2 : 1); }
+};
+constexpr AttentionCase kPromptCase, kDecodeCase = {.num_tokens = 1};
+constexpr AttentionCase kBothSidesCase = {.num_tokens = 100, .keys_after = cuda::kAllKeys};
+
+constexpr AttentionCase WithHeadsOf(int32_t head_dim, AttentionCase one) {
+  one.head_dim = head_dim;
+  return one;
+}
+constexpr AttentionCase WithTokens(int32_t num_tokens, AttentionCase one) {
+  one.num_tokens = num_tokens;
+  return one;
+}
+constexpr AttentionCase WithHiddenKeys(AttentionCase one) {
+  one.hides_keys = true;
+  return one;
+}
+
+int32_t TileRows(DType dtype, const AttentionCase& one) {
+  constexpr auto kManyBlocks = std::numeric_limits<int64_t>::max();
+  const int32_t wide = one.hides_keys ? cuda::kFourWarpRows : cuda::WideRows(dtype, one.head_dim);
+  return cuda::AttentionTileRows(wide, one.num_tokens * AttentionCase::kHeads, kManyBlocks);
+}
+
+constexpr int32_t kVisibleWords = 2 * CeilDiv(AttentionCase::kKeys, kKeysPerStep);
+
+// Random bits of keys. Each third token sees no key of the second step; all see the first key.
+std::vector<int32_t> VisibleKeys(GpuOperands& operands, int32_t num_tokens) {
+  using Limits = std::numeric_limits<int32_t>;
+  std::vector<int32_t> words;
+  for (int32_t token = 0; token < num_tokens; ++token) {
+    for (int32_t i = 0; i < kVisibleWords; ++i) {
+      const bool hides = token % 3 == 0 && i / 2 == 1;
+      words.push_back(hides ? 0 : operands.Integer(Limits::min(), Limits::max()));
+    }
+    words[words.size() - kVisibleWords] |= 1;
+  }
+  return words;
+}
+
+template <typename T, AttentionCase kCase>
+Result<std::vector<float>> RunAttention(cuda::Device& device, uint64_t seed) {
+  constexpr DType kType = std::is_same_v<T, Bf16> ? DType::kBf16 : DType::kF32;
+  constexpr int32_t kDim = kCase.head_dim, kTokens = kCase.num_tokens;
+  constexpr int32_t kHeads = AttentionCase::kHeads, kRows = kTokens * kHeads, kBlocks = 5;
+  const KvLayout layout = {kType, 1, kBlocks, 1, kDim};
+  GpuOperands operands(device, seed);
+  const auto typed = [&](size_t count) {
+    const std::vector<float> values = operands.Random(count);
+    if constexpr (std::is_same_v<T, Bf16>) return GpuOperands::Rounded(values);
+    if constexpr (std::is_same_v<T, float>) return values;
+  };
+  const int32_t tile_rows = TileRows(kType, kCase);
+  std::vector<cuda::AttentionTile> tiles;
+  for (int32_t row = 0; row < kRows; row += tile_rows) {
+    tiles.push_back({0, kTokens, kCase.begin(), 0, row, AttentionCase::kKeys});
+  }
+  auto* out = static_cast<T*>(operands.Make(kRows * kDim * sizeof(T)));
+  auto* kv = operands.Put(typed(layout.total_bytes() / sizeof(T)));
+  cuda::AttentionArgs args = {.tiles = operands.Put(tiles),
+                              .tables = operands.Put(std::vector<int32_t>{3, 0, 4, 1, 2}),
+                              .num_tiles = CeilDiv(kRows, tile_rows),
+                              .tile_rows = tile_rows,
+                              .num_segments = 1,
+                              .keys_before = kCase.keys_before,
+                              .keys_after = kCase.keys_after,
+                              .num_heads = kHeads,
+                              .num_kv_heads = 1,
+                              .head_dim = kDim,
+                              .head_dim_padded = kDim,
+                              .scale = 0.125f,
+                              .q = operands.Put(typed(kRows * kDim)),
+                              .ldq = kHeads * kDim,
+                              .out = out,
+                              .ldo = kHeads * kDim,
+                              .kv = {.pool = reinterpret_cast<uint8_t*>(kv),
+                                     .num_pool_blocks = kBlocks,
+                                     .block_bytes = static_cast<int64_t>(layout.block_bytes()),
+                                     .head_bytes = static_cast<int64_t>(layout.head_bytes())}};
+  if (kCase.hides_keys) {
+    const int32_t* const words = operands.Put(VisibleKeys(operands, kTokens));
+    args.visible = reinterpret_cast<const uint32_t*>(words);
+    args.visible_words = kVisibleWords;
+  }
+  return operands.Run(cuda::AttentionLaunch(kType, args, device.has_phases()), out, kRows * kDim);
+}
+
+}  // namespace
+
+std::vector<GpuCase> GpuAttentionCases() {
+  constexpr AttentionCase kWindow = {.keys_before = 50};
+  constexpr AttentionCase kSides = {.num_tokens = 90, .keys_before = 40, .keys_after = 20};
+  constexpr AttentionCase kFew = WithTokens(8, kBothSidesCase);
+  return {
+      {"attention f32", true, RunAttention<float, kPromptCase>},
+      {"attention bf16", false, RunAttention<Bf16, kPromptCase>},
+      {"attention f32, window", true, RunAttention<float, kWindow>},
+      {"decode f32", true, RunAttention<float, kDecodeCase>},
+      {"decode bf16", false, RunAttention<Bf16, kDecodeCase>},
+      {"attention bf16, 128", false, RunAttention<Bf16, WithHeadsOf(128, kPromptCase)>},
+      {"decode bf16, 128", false, RunAttention<Bf16, WithHeadsOf(128, kDecodeCase)>},
+      {"attention bf16, 256", false, RunAttention<Bf16, WithHeadsOf(256, kPromptCase)>},
+      {"both sides f32", true, RunAttention<float, kBothSidesCase>},
+      {"both sides bf16", false, RunAttention<Bf16, kBothSidesCase>},
+      {"both sides bf16, 128", false, RunAttention<Bf16, WithHeadsOf(128, kBothSidesCase)>},
+      {"both sides bf16, window", false, RunAttention<Bf16, kSides>},
+      {"both sides f32, few", true, RunAttention<float, kFew>},
+      {"both sides bf16, few", false, RunAttention<Bf16, kFew>},
+      {"hidden keys f32", true, RunAttention<float, WithHiddenKeys(kBothSidesCase)>},
+      {"hidden keys f32, few", true, RunAttention<float, WithHiddenKeys(kFew)>},
+      {"hidden keys bf16", false, RunAttention<Bf16, WithHiddenKeys(kBothSidesCase)>},
+      {"hidden keys bf16, few", false, RunAttention<Bf16, WithHiddenKeys(kFew)>},
+      {"hidden keys bf16, 128", false,
+       RunAttention<Bf16, WithHiddenKeys(WithHeadsOf(128, kBothSidesCase))>},
+  };
+}
+
+}  // namespace skein
