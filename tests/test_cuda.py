@@ -127,7 +127,7 @@ def test_the_script_for_a_gpu_runs_on_the_emulated_device(tmp_path):
     result = json.loads(out.read_text())
     assert result["emulated"] and result["device"] == "emulated"
     parts = result["parts"]
-    assert list(parts) == ["kernels", "identity", "schedules", "products", "passes", "profile", "ready", "latency", "scoring", "throughput", "preemption"]
+    assert list(parts) == ["kernels", "identity", "schedules", "decisions", "products", "passes", "profile", "ready", "latency", "scoring", "throughput", "preemption"]
     assert not any("error" in part for part in parts.values()), run.stdout
     assert len(parts["kernels"]["kernels"]) >= 45 and all(kernel["right"] for kernel in parts["kernels"]["kernels"])
     for cases in parts["identity"]["models"].values():
@@ -135,7 +135,10 @@ def test_the_script_for_a_gpu_runs_on_the_emulated_device(tmp_path):
     assert all(case["compared"] > 0 for case in parts["identity"]["models"]["tiny"])
     assert parts["identity"]["models"]["qwen3-bf16, f32"][-1]["case"] == "alone, beside the emulator"
     assert [(one["answers"], one["alone_and_together"], one["equal_to_first"]) for one in parts["schedules"]["schedules"]] == [(8, True, True)] * 2
+    assert [(one["answers"], one["different"]) for one in parts["decisions"]["models"]] == [(1, 0)] * 2
+    assert parts["decisions"]["models"][0]["right"] == 2
     passes = parts["passes"]["models"]["tiny"]
+    assert parts["passes"]["models"]["tiny-modernbert"]["decode"] == [] and len(parts["passes"]["models"]["tiny-qwen3.5"]["decode"]) == 2
     assert [one["prompts"] for one in passes["prefill"]] == [1, 2] and len(passes["decode"]) == 2
     assert all(one["ttft_ms"] > 0 for one in passes["prefill"])
     prompt, decode = parts["profile"]["models"]["tiny"]

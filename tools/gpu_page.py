@@ -134,6 +134,10 @@ def identity_lines(data):
                   f"{part(data, 'schedules')['tokens']} tokens each from `models/default`, greedy and drawn, with log-probabilities, one by one and",
                   "all together, and scores. " + (f"OTHER BITS with `{'`, `'.join(broken)}`." if broken else "All are equal, bit for bit."),
                   part(data, "schedules").get("note", ""), ""]
+    for one in part(data, "decisions").get("models", []):
+        lines += [f"`tests/data/{one['model']}` answered {one['answers']} requests on the device and on the processor (AVX2)"
+                  f"{', in f32' if part(data, 'decisions')['options'] else ''}: {'all equal' if not one['different'] else str(one['different']) + ' DIFFER'}; "
+                  f"{one['right']} of {one['read']} choices and scores are right.", ""]
     return lines
 
 

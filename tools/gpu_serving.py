@@ -2,6 +2,7 @@
 new one. Every function fills a dictionary while it goes, so that a limit of time keeps what was measured. Standard library alone."""
 import http.client
 import json
+import os
 import pathlib
 import random
 import socket
@@ -119,6 +120,28 @@ def schedules(found, skein, model, device_options, choices, tokens, repeats):
         first = first or (alone, scores)
         found["schedules"].append({"options": " ".join(map(str, options)), "answers": len(alone), "alone_and_together": same_together,
                                    "equal_to_first": (alone, scores) == first})
+
+
+def decisions(found, skein, data, models, device_options, options, count):
+    """Whether decision models answer on a device as on the processor with AVX2, in f32 or emulated: the same numbers, and how many are right."""
+    found |= {"count": count, "options": " ".join(options), "models": []}
+    asked = [json.loads(line) for line in (data / "trained/held-out.jsonl").read_text().splitlines()][:count]
+    os.environ["SKEIN_FORCE_ISA"] = "avx2"  # of the processor that answers, and that reads the heads
+    try:
+        for model in models:
+            on_device, on_cpu = (decided(skein, data / model, [*devices, *options], asked) for devices in (device_options, ["--device", "cpu"]))
+            right = [answer[name].get("choice", answer[name].get("score")) == expected for one, answer in zip(asked, on_device)
+                     for name, expected in one["expected"].items() if not isinstance(expected, bool)]
+            found["models"].append({"model": model, "answers": len(asked), "different": sum(a != b for a, b in zip(on_device, on_cpu)),
+                                    "read": len(right), "right": sum(right)})
+    finally:
+        del os.environ["SKEIN_FORCE_ISA"]
+
+
+def decided(skein, model, options, asked):
+    """The answers to each request's questions."""
+    with GpuServer(skein, model, *options) as server:
+        return [post(connection(server.url), "/v1/systemone", {"state": one["state"], "questions": one["questions"]})["answers"] for one in asked]
 
 
 def latency(found, skein, model, options, sizes):

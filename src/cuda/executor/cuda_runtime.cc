@@ -59,8 +59,8 @@ class CudaRuntime final : public Runtime {
   // The ropes of all layers, and of those with a window.
   Status MakeRopes(int32_t num_positions);
   // The KV blocks that the options and what is free allow.
-  Result<int32_t> PlanBlocks(const CudaRuntimeOptions& options, int64_t activation_bytes,
-                             int64_t block_bytes);
+  Result<int32_t> PlanBlocks(const CudaRuntimeOptions& options, int32_t max_model_len,
+                             int64_t activation_bytes, int64_t block_bytes);
 
   std::unique_ptr<Device> device_;
   ThreadTeam team_;
@@ -123,14 +123,19 @@ Status CudaRuntime::MakeRopes(int32_t num_positions) {
   return Status::Ok();
 }
 
-Result<int32_t> CudaRuntime::PlanBlocks(const CudaRuntimeOptions& options, int64_t activation_bytes,
-                                        int64_t block_bytes) {
+Result<int32_t> CudaRuntime::PlanBlocks(const CudaRuntimeOptions& options, int32_t max_model_len,
+                                        int64_t activation_bytes, int64_t block_bytes) {
   const int64_t left = std::max<int64_t>(0, device_->Memory().free_bytes - activation_bytes);
   int64_t blocks = options.num_kv_blocks;
   if (blocks == 0) {
     const int64_t bytes =
         options.kv_cache_bytes > 0 ? options.kv_cache_bytes : left * kKvTenths / 10;
     blocks = std::min<int64_t>(bytes / block_bytes, std::numeric_limits<int32_t>::max());
+    // No block of a bidirectional model is kept behind its step, whose rows may be short.
+    if (weights_.config.bidirectional && options.kv_cache_bytes == 0) {
+      const int64_t most = int64_t{BlocksFor(max_model_len)} * options.max_num_seqs;
+      blocks = std::min(blocks, options.num_steps * (most + options.max_num_batched_tokens));
+    }
   }
   if (blocks < 1 || blocks > left / block_bytes) {
     return Status(StatusCode::kResourceExhausted,
@@ -176,7 +181,7 @@ Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& c
     activation_bytes = trial->activation_bytes();
   }
   layout.num_blocks = 1;
-  SKEIN_ASSIGN_OR_RETURN(layout.num_blocks, PlanBlocks(options, activation_bytes,
+  SKEIN_ASSIGN_OR_RETURN(layout.num_blocks, PlanBlocks(options, wanted_len, activation_bytes,
                                                        static_cast<int64_t>(layout.total_bytes())));
   SKEIN_ASSIGN_OR_RETURN(kv_, DeviceKv::Make(layout, device_.get()));
   context.kv = kv_->data();

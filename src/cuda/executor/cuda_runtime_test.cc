@@ -165,5 +165,17 @@ TEST(CudaRuntime, WithoutCudaOrAGpuTheRealDeviceIsAnError) {
   EXPECT_FALSE(device.status().message().empty());
 }
 
+// The blocks of an encoder do not fill the device.
+TEST(CudaRuntime, EncodersTakeTheBlocksOfTheirSteps) {
+  const auto runtime = Load({.model_dir = SKEIN_SOURCE_DIR "/tests/data/encoders/bert",
+                             .threads = 1,
+                             .max_model_len = 64,
+                             .max_num_batched_tokens = 100,
+                             .max_num_seqs = 3,
+                             .num_steps = 2})
+                           .value();
+  EXPECT_EQ(runtime->num_kv_blocks(), 2 * (2 * 3 + 100));
+}
+
 }  // namespace
 }  // namespace skein::cuda
