@@ -130,8 +130,8 @@ def decisions(found, skein, data, models, device_options, options, count):
     try:
         for model in models:
             on_device, on_cpu = (decided(skein, data / model, [*devices, *options], asked) for devices in (device_options, ["--device", "cpu"]))
-            right = [answer[name].get("choice", answer[name].get("score")) == expected for one, answer in zip(asked, on_device)
-                     for name, expected in one["expected"].items() if not isinstance(expected, bool)]
+            right = [answer[name]["choice"] == expected if isinstance(expected, str) else round(answer[name]["score"]) == expected
+                     for one, answer in zip(asked, on_device) for name, expected in one["expected"].items() if not isinstance(expected, bool)]
             found["models"].append({"model": model, "answers": len(asked), "different": sum(a != b for a, b in zip(on_device, on_cpu)),
                                     "read": len(right), "right": sum(right)})
     finally:

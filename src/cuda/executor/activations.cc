@@ -121,8 +121,15 @@ Status Activations::AllocateOutputs(const ModelWeights& weights, const ForwardLi
 Status Activations::AllocateLora(const ForwardContext& model, int64_t tokens) {
   const int32_t rank = model.adapters == nullptr ? 0 : WidestRank(*model.adapters);
   if (rank == 0) return Status::Ok();
-  const int64_t gates = int64_t{2} * model.weights->config.intermediate_padded();
-  SKEIN_RETURN_IF_ERROR(Add(tokens * gates * sizeof(float), &lora.gate_sums));
+  const auto changes_gates = [](const LoraLayer& layer) {
+    return layer.of(LoraProduct::kGateUp).rank() > 0;
+  };
+  if (std::ranges::any_of(*model.adapters, [&](const LoraWeights& adapter) {
+        return std::ranges::any_of(adapter.layers, changes_gates);
+      })) {
+    const int64_t gates = int64_t{2} * model.weights->config.intermediate_padded();
+    SKEIN_RETURN_IF_ERROR(Add(tokens * gates * sizeof(float), &lora.gate_sums));
+  }
   return Add(tokens, rank, DType::kF32, &lora.u);
 }
 

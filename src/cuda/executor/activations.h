@@ -16,7 +16,7 @@ struct Activations {
   // A matrix whose rows are multiplied with weights.
   struct Operand {
     Buffer buffer;
-    DType dtype = DType::kBf16;  // the compute type, if nothing else is said
+    DType dtype = DType::kBf16;  // by default the compute type
     int64_t width = 0;           // elements of a padded row
     int64_t filled = 0;          // of these, those that are not zero
   };

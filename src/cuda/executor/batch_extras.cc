@@ -17,7 +17,7 @@ bool HasOptions(const ForwardBatch& batch) {
                              [](const ForwardRow& row) { return !row.option_bounds.empty(); });
 }
 
-// Appends values of words. Returns their place.
+// Appends values of words. Returns their offset.
 template <typename T>
 size_t Append(const std::vector<T>& values, std::vector<int32_t>* words) {
   static_assert(sizeof(T) % sizeof(int32_t) == 0);
@@ -27,7 +27,7 @@ size_t Append(const std::vector<T>& values, std::vector<int32_t>* words) {
   return at;
 }
 
-// Appends fn(row, i) for each token i of each row. Returns their place.
+// Appends fn(row, i) for each token i of each row. Returns their offset.
 template <class Fn>
 size_t AppendOfTokens(const ForwardBatch& batch, std::vector<int32_t>* words, const Fn& fn) {
   const size_t at = words->size();
@@ -37,9 +37,11 @@ size_t AppendOfTokens(const ForwardBatch& batch, std::vector<int32_t>* words, co
   return at;
 }
 
-// Appends the bits of the keys that each token sees.
+// Appends the bits of the keys that each token sees. Returns their offset. before, after: the most
+// keys that a token sees on either side of its own.
 size_t AppendVisible(const ForwardBatch& batch, bool bidirectional, const LocalLayers* local,
-                     int32_t num_words, std::vector<int32_t>* words) {
+                     int32_t num_words, int32_t* before, int32_t* after,
+                     std::vector<int32_t>* words) {
   const size_t at = words->size();
   for (const ForwardRow& row : batch.rows) {
     const OptionPlaces places(row.option_bounds, row.begin + row.num_tokens);
@@ -47,7 +49,10 @@ size_t AppendVisible(const ForwardBatch& batch, bool bidirectional, const LocalL
       words->resize(words->size() + num_words);
       auto* bits = reinterpret_cast<uint32_t*>(words->data() + words->size() - num_words);
       int32_t first = 0, end = 0;
-      places.FindVisible(row.begin + i, bidirectional, local, bits, &first, &end);
+      const int32_t place = row.begin + i;
+      places.FindVisible(place, bidirectional, local, bits, &first, &end);
+      *before = std::max(*before, place - first);
+      *after = std::max(*after, end - 1 - place);
     }
   }
   return at;
@@ -62,10 +67,12 @@ void AddVisible(const ModelConfig& config, const ForwardBatch& batch, BatchExtra
     num_words = std::max(num_words, CeilDiv(keys, kWordsOfStep * 32) * kWordsOfStep);
   }
   extras->visible_words = num_words;
-  extras->visible = AppendVisible(batch, config.bidirectional, nullptr, num_words, words);
+  int32_t before = 0, after = 0;
+  extras->visible =
+      AppendVisible(batch, config.bidirectional, nullptr, num_words, &before, &after, words);
   if (!config.has_local_layers()) return;
-  extras->locally_visible =
-      AppendVisible(batch, config.bidirectional, &config.local, num_words, words);
+  extras->locally_visible = AppendVisible(batch, config.bidirectional, &config.local, num_words,
+                                          &extras->locally_before, &extras->locally_after, words);
 }
 
 StateRow StateRowOf(const ForwardRow& row) {
@@ -128,6 +135,11 @@ void AddStateRows(const ForwardBatch& batch, int32_t num_padding, BatchExtras* e
       if (waves[i] == wave) add(StateRowOf(batch.rows[i]));
     }
     for (int32_t i = 0; i < num_padding && wave == 0; ++i) add({batch.num_tokens() + i, 1});
+    int32_t longest = 0;
+    for (size_t i = of.first_row; i < rows.size(); ++i) {
+      longest = std::max(longest, rows[i].num_tokens);
+    }
+    extras->delta_tokens += longest;
     of.num_rows = static_cast<int32_t>(rows.size()) - of.first_row;
     of.num_tiles = static_cast<int32_t>(tiles.size()) - of.first_tile;
     extras->waves.push_back(of);
@@ -142,6 +154,8 @@ BatchExtras AddBatchExtras(const ModelConfig& config, const ForwardBatch& batch,
                            const BatchLayout& layout, int32_t num_padding,
                            std::vector<int32_t>* words) {
   BatchExtras extras;
+  extras.locally_before = config.local.before;
+  extras.locally_after = config.local.after;
   const int32_t num_segments = config.encoder.num_segments;
   if (num_segments > 0) {
     extras.segments = AppendOfTokens(batch, words, [&](int32_t row, int32_t i) -> int32_t {

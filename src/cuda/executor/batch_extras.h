@@ -18,7 +18,7 @@ struct StateWave {
   int32_t first_tile = 0, num_tiles = 0;
 };
 
-// Integers that only some models and batches need: places in the words of a DeviceBatch. 0: there
+// Integers that only some models and batches need: offsets in the words of a DeviceBatch. 0: there
 // are none.
 struct BatchExtras {
   size_t rope_positions = 0;                // [tokens], if some differ from their positions
@@ -26,9 +26,13 @@ struct BatchExtras {
   // Bits of keys, [tokens, visible_words]: in global layers, and in those with a window.
   size_t visible = 0, locally_visible = 0;
   int32_t visible_words = 0;
+  // The keys on either side of a token's own that it sees in layers with a window, at most: more
+  // than the window, where options lie between.
+  int32_t locally_before = 0, locally_after = 0;
   // StateRow [rows] and ConvTile [tiles], wave by wave.
   size_t state_rows = 0, conv_tiles = 0;
   std::vector<StateWave> waves;
+  int32_t delta_tokens = 0;  // of the longest row of each wave
 };
 
 // Appends them to `words`. num_padding: tokens behind those of the batch, each a row for itself.

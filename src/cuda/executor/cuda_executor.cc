@@ -23,6 +23,7 @@ struct CudaExecutor::State {
   bool has_result = false;         // the result is the last thing that the device computes
   ForwardPass* on_host = nullptr;  // computes the outputs from the result
   int32_t first_logit_row = 0;     // of the current chunk
+  bool fails = false;              // there is no memory for the step
   RunAhead ahead;
 };
 
@@ -89,15 +90,21 @@ std::unique_ptr<Task> CudaExecutor::Begin(const StepPlan& plan) {
   ForEachRow(plan, [&](const PlanRow& row) { state.outputs.AddRow(row, row.block_table, &batch); });
   state.ahead.set_ahead_us(ahead_us_);
   state.pass->set_slice_us(slice_us_);
-  Lose(state.pass->Begin(CopiesOf(plan), state.outputs.largest_alone()));
+  const Status begun = state.pass->Begin(CopiesOf(plan), state.outputs.largest_alone());
+  state.fails = begun.code() == StatusCode::kResourceExhausted;
+  if (state.fails) {
+    spdlog::error("a step of {} tokens fails: {}", batch.num_tokens(), begun.message());
+  } else {
+    Lose(begun);
+  }
   return task;
 }
 
 TaskStatus CudaExecutor::Resume(Task& task, const std::atomic<bool>& preempt) {
   State& state = *static_cast<CudaTask&>(task).state;
   bool stopped = false;
-  if (device_status_.ok()) Lose(Run(state, preempt, &stopped));
-  if (!device_status_.ok()) state.outputs.Fail();
+  if (device_status_.ok() && !state.fails) Lose(Run(state, preempt, &stopped));
+  if (!device_status_.ok() || state.fails) state.outputs.Fail();
   return stopped && device_status_.ok() ? TaskStatus::kPreempted : TaskStatus::kDone;
 }
 

@@ -23,9 +23,10 @@ namespace skein::cuda {
 // The device gets operators before it has finished earlier ones, but few of them (run_ahead.h). So
 // a task stops soon after the signal, and the device never waits for the host. A stopped task keeps
 // its activations on the device. If the device does not compute a model's outputs
-// (DeviceComputesOutputs), the threads of the host do. All memory is allocated at the
-// start. If the device is lost, every result of its steps is a number that is not finite: requests
-// fail, and the process goes on.
+// (DeviceComputesOutputs), the threads of the host do. All memory is allocated at the start, but
+// that for the integers of unusually large batches: a step for which there is none fails. If the
+// device is lost, every result of its steps is a number that is not finite: requests fail, and the
+// process goes on.
 class CudaExecutor final : public Executor {
  public:
   // Allocates the activations of `states`. The objects in `context` are borrowed. Fails as

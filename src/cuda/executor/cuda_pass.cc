@@ -145,11 +145,18 @@ PassStatus CudaPass::Step() {
 }
 
 void CudaPass::AssignSlices(double slice_us) {
-  const DeviceBatch::Tiles tiles = integers_.tiles();
-  slices_.Assign({num_tokens_, tiles.on_host, tiles.rows}, slice_us);
+  const BatchExtras& extras = integers_.extras();
+  const auto work_of = [&](int32_t num_tokens, const DeviceBatch::Tiles& tiles) {
+    return BatchWork{.num_tokens = num_tokens,
+                     .tiles = tiles.on_host,
+                     .tile_rows = tiles.rows,
+                     .locally_before = extras.locally_before,
+                     .locally_after = extras.locally_after,
+                     .delta_tokens = extras.delta_tokens};
+  };
+  slices_.Assign(work_of(num_tokens_, integers_.tiles()), slice_us);
   if (integers_.num_gathered() == 0) return;
-  const DeviceBatch::Tiles gathered = integers_.gathered_tiles();
-  gathered_slices_.Assign({integers_.num_gathered(), gathered.on_host, gathered.rows}, slice_us);
+  gathered_slices_.Assign(work_of(integers_.num_gathered(), integers_.gathered_tiles()), slice_us);
 }
 
 // The slices of an operator of the layer that layers_ has.

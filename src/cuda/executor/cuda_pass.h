@@ -55,8 +55,8 @@ class CudaPass {
 
   // Gives the device the commands of the next operator, or of the next slice of a long one. After
   // kOutputs, the outputs of chunk() are being copied to the host: output() may be called once a
-  // mark after these commands has passed. kResult is the last status of a pass of which the device
-  // does not compute the outputs.
+  // mark after these commands has passed. A pass whose outputs the processor
+  // computes ends with kResult.
   PassStatus Step();
   // The time that the device takes for these commands, by estimate.
   double step_us() const { return step_us_; }

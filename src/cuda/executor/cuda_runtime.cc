@@ -45,6 +45,7 @@ class CudaRuntime final : public Runtime {
   int32_t num_kv_blocks() const override { return kv_->layout().num_blocks; }
   int32_t num_states() const override { return executor_->num_states(); }
   int32_t max_model_len() const override { return max_model_len_; }
+  int32_t long_prompt_tokens() const override { return long_prompt_tokens_; }
   MemoryReport Memory() const override {
     return {.weight_bytes = on_device_->bytes,
             .kv_bytes = static_cast<int64_t>(kv_->bytes()),
@@ -59,8 +60,12 @@ class CudaRuntime final : public Runtime {
   // The ropes of all layers, and of those with a window.
   Status MakeRopes(int32_t num_positions);
   // The KV blocks that the options and what is free allow.
-  Result<int32_t> PlanBlocks(const CudaRuntimeOptions& options, int32_t max_model_len,
-                             int64_t activation_bytes, int64_t block_bytes);
+  Result<int32_t> PlanBlocks(const CudaRuntimeOptions& options, const ForwardLimits& limits,
+                             int32_t max_model_len, int64_t activation_bytes, int64_t block_bytes);
+  // The largest step, and what its activations take. A whole prompt that is longer than other steps
+  // is shortened until they take at most half of the free memory.
+  Result<ForwardLimits> PlanStep(const CudaRuntimeOptions& options, const CudaContext& context,
+                                 int32_t max_model_len, int64_t* activation_bytes);
 
   std::unique_ptr<Device> device_;
   ThreadTeam team_;
@@ -74,6 +79,7 @@ class CudaRuntime final : public Runtime {
   Buffer states_;  // StateLayout
   std::unique_ptr<CudaExecutor> executor_;
   int32_t max_model_len_ = 0;
+  int32_t long_prompt_tokens_ = 0;
 };
 
 Status CudaRuntime::LoadModel(const CudaRuntimeOptions& options, const ModelConfig& config) {
@@ -123,7 +129,32 @@ Status CudaRuntime::MakeRopes(int32_t num_positions) {
   return Status::Ok();
 }
 
-Result<int32_t> CudaRuntime::PlanBlocks(const CudaRuntimeOptions& options, int32_t max_model_len,
+Result<ForwardLimits> CudaRuntime::PlanStep(const CudaRuntimeOptions& options,
+                                            const CudaContext& context, int32_t max_model_len,
+                                            int64_t* activation_bytes) {
+  const StepBounds bounds =
+      StepBoundsOf(options.retention, max_model_len, options.max_num_batched_tokens);
+  ForwardLimits limits = {
+      .max_logit_rows = std::min(options.max_num_batched_tokens, ForwardLimits{}.max_logit_rows),
+      .max_own_blocks = bounds.max_own_blocks};
+  long_prompt_tokens_ = std::min(options.long_prompt_tokens, max_model_len);
+  for (;; long_prompt_tokens_ /= 2) {
+    const int32_t beside = long_prompt_tokens_ > 0 ? options.max_num_seqs : 0;
+    limits.max_tokens = std::max(bounds.max_tokens, long_prompt_tokens_ + beside);
+    const int64_t free_bytes = device_->Memory().free_bytes;
+    // The activations' size is known when they are there.
+    Result<std::unique_ptr<CudaExecutor>> trial =
+        CudaExecutor::Make(context, limits, StatesOf(options.num_steps, options.max_num_seqs));
+    if (trial.ok()) *activation_bytes = (*trial)->activation_bytes();
+    if (trial.ok() && (*activation_bytes <= free_bytes / 2 || long_prompt_tokens_ == 0)) {
+      return limits;
+    }
+    if (long_prompt_tokens_ == 0) return trial.status();
+  }
+}
+
+Result<int32_t> CudaRuntime::PlanBlocks(const CudaRuntimeOptions& options,
+                                        const ForwardLimits& limits, int32_t max_model_len,
                                         int64_t activation_bytes, int64_t block_bytes) {
   const int64_t left = std::max<int64_t>(0, device_->Memory().free_bytes - activation_bytes);
   int64_t blocks = options.num_kv_blocks;
@@ -134,7 +165,7 @@ Result<int32_t> CudaRuntime::PlanBlocks(const CudaRuntimeOptions& options, int32
     // No block of a bidirectional model is kept behind its step, whose rows may be short.
     if (weights_.config.bidirectional && options.kv_cache_bytes == 0) {
       const int64_t most = int64_t{BlocksFor(max_model_len)} * options.max_num_seqs;
-      blocks = std::min(blocks, options.num_steps * (most + options.max_num_batched_tokens));
+      blocks = std::min(blocks, options.num_steps * (most + limits.max_tokens));
     }
   }
   if (blocks < 1 || blocks > left / block_bytes) {
@@ -151,12 +182,6 @@ Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& c
   SKEIN_RETURN_IF_ERROR(LoadModel(options, config));
   const int32_t wanted_len =
       options.max_model_len > 0 ? options.max_model_len : config.max_position;
-  const StepBounds bounds =
-      StepBoundsOf(options.retention, wanted_len, options.max_num_batched_tokens);
-  const ForwardLimits limits = {
-      .max_tokens = bounds.max_tokens,
-      .max_logit_rows = std::min(options.max_num_batched_tokens, ForwardLimits{}.max_logit_rows),
-      .max_own_blocks = bounds.max_own_blocks};
   const StepStates states = StatesOf(options.num_steps, options.max_num_seqs);
   SKEIN_RETURN_IF_ERROR(MakeRopes(wanted_len));
   KvLayout layout = {weights_.dtype, config.num_kv_layers(), 0, config.num_kv_heads,
@@ -174,15 +199,13 @@ Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& c
     context.model.state_layout = states_of;
     context.states = states_.as<float>();
   }
-  // The activations' size is known when they are there: they come and go once before the blocks.
   int64_t activation_bytes = 0;
-  {
-    SKEIN_ASSIGN_OR_RETURN(const auto trial, CudaExecutor::Make(context, limits, states));
-    activation_bytes = trial->activation_bytes();
-  }
+  SKEIN_ASSIGN_OR_RETURN(const ForwardLimits limits,
+                         PlanStep(options, context, wanted_len, &activation_bytes));
   layout.num_blocks = 1;
-  SKEIN_ASSIGN_OR_RETURN(layout.num_blocks, PlanBlocks(options, wanted_len, activation_bytes,
-                                                       static_cast<int64_t>(layout.total_bytes())));
+  SKEIN_ASSIGN_OR_RETURN(layout.num_blocks,
+                         PlanBlocks(options, limits, wanted_len, activation_bytes,
+                                    static_cast<int64_t>(layout.total_bytes())));
   SKEIN_ASSIGN_OR_RETURN(kv_, DeviceKv::Make(layout, device_.get()));
   context.kv = kv_->data();
   context.model.kv_layout = layout;

@@ -25,6 +25,7 @@ struct CudaRuntimeOptions {
   int32_t threads = 0;        // of the host, for loading weights and for draws
   int32_t max_model_len = 0;  // 0: the longest that the model and the KV memory allow
   int32_t max_num_batched_tokens = 512;
+  int32_t long_prompt_tokens = 0;  // as CpuRuntimeOptions::long_prompt_tokens
   int32_t max_num_seqs = 16;
   Pooling pooling = Pooling::kLast;  // for embeddings
   std::vector<DenseModule> dense;    // as CpuRuntimeOptions::dense

@@ -177,5 +177,34 @@ TEST(CudaRuntime, EncodersTakeTheBlocksOfTheirSteps) {
   EXPECT_EQ(runtime->num_kv_blocks(), 2 * (2 * 3 + 100));
 }
 
+// A whole prompt may be longer than other steps, unless its activations would take too much.
+TEST(CudaRuntime, LongPromptsRunWhole) {
+  const CudaRuntimeOptions options = {.model_dir = SKEIN_SOURCE_DIR "/tests/data/encoders/bert",
+                                      .threads = 1,
+                                      .max_num_batched_tokens = 16,
+                                      .long_prompt_tokens = 40,
+                                      .max_num_seqs = 3,
+                                      .pooling = Pooling::kMean};
+  const auto runtime = Load(options).value();
+  EXPECT_EQ(runtime->long_prompt_tokens(), 40);
+  const std::vector<TokenId> tokens(40, 7);
+  const std::vector<BlockId> blocks = testing::Blocks(0, 40);
+  PlanRow row = {0, 0, tokens, blocks};
+  const OutputSpec embedding = EmbedSpec{};
+  row.read = &embedding;
+  EXPECT_TRUE(cuda::Run(*runtime, OneShotPlan{{row}}).reads.at(0).finite);
+  // The device with the least memory that can be served.
+  int32_t least = 40;
+  for (int64_t memory_bytes = 400 << 10; memory_bytes > 0; memory_bytes -= 8 << 10) {
+    auto small = Load(options, {.memory_bytes = memory_bytes});
+    if (!small.ok()) {
+      EXPECT_EQ(small.status().code(), StatusCode::kResourceExhausted);
+      break;
+    }
+    least = small.value()->long_prompt_tokens();
+  }
+  EXPECT_LT(least, 40);
+}
+
 }  // namespace
 }  // namespace skein::cuda

@@ -75,6 +75,7 @@ class DeviceBatch {
     return Extra<uint32_t>(local ? extras_.locally_visible : extras_.visible);
   }
   int32_t visible_words() const { return extras_.visible_words; }
+  const BatchExtras& extras() const { return extras_; }
   // In a model with linear layers: the rows with their states, wave by wave, and the tiles of their
   // tokens.
   const StateRow* state_rows() const { return Extra<StateRow>(extras_.state_rows); }
@@ -111,7 +112,7 @@ class DeviceBatch {
   }
   void AddTokens(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
   int32_t NumKeys(const ForwardRow& row) const;
-  // The tokens of an output that is a mean, and its place among them.
+  // Adds the tokens of a chunk of means, and which of them each mean has.
   void AddMeans(const ForwardBatch& batch, const BatchLayout& layout, const OutputChunk& chunk);
   bool IsMean(OutputKind kind) const;
   Tiles TilesAt(const TileWords& words) const {

@@ -32,6 +32,12 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
                       "); the device cpu does",
                   field);
   };
+  if (c.head_dim > kMaxHeadDim) {
+    return Status(StatusCode::kUnsupported,
+                  "head_dim is " + std::to_string(c.head_dim) +
+                      "; the attention kernels take at most " + std::to_string(kMaxHeadDim),
+                  "head_dim");
+  }
   if (c.encoder.relative.span > 0) return refuse("architectures", "relative attention");
   if (c.num_experts > kMaxExperts) return refuse("num_experts", "more than 1024 experts");
   if (c.experts_per_token > kMaxExpertsPerToken) {

@@ -160,7 +160,7 @@ __global__ void ScaleLinearHeadsKernel(ScaleLinearHeadsArgs a) {
 // those of the lanes. Operands of some tokens at a time are copied ahead.
 inline constexpr int kDeltaThreads = 4 * kDeltaCols;
 inline constexpr int kDeltaTokens = 8;  // copied at a time
-// The width of heads for which a kernel is compiled that has no others.
+// The width of heads that has a kernel of its own.
 inline constexpr int kWholeDeltaDim = 128;
 
 // Operands of kDeltaTokens tokens, for heads of up to kDim elements.
@@ -314,7 +314,7 @@ __global__ void __launch_bounds__(kDeltaThreads) DeltaKernel(DeltaArgs a) {
         ++snapshot;
       }
     }
-    __syncthreads();  // nobody reads them any more
+    __syncthreads();  // no thread reads them any more
   }
   WaitForCopies<0>();
   if (row.to >= 0) column.Store(slot(row.to));

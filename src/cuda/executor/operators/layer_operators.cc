@@ -37,7 +37,8 @@ bool LayerOperators::Has(int op) const {
       return integers_->num_forks() > 0 && !config().IsLinear(layer_);
     case kGather:
       return Gathers();
-    case kGateNorm:
+    case kGateNorm:  // of the gathered rows; of all rows, h has it
+      return config().decoder.attention_gate && Gathers();
     case kGateProduct:
     case kGate:
       return config().decoder.attention_gate && !config().IsLinear(layer_);
@@ -138,7 +139,7 @@ void LayerOperators::Attention(int op) {
       return Attend();
     case kGather:
       return Gather();
-    case kGateNorm:  // again: the rows of h may be others
+    case kGateNorm:
       return Norm(layer().attn_norm, layer().attn_norm_bias, false);
     case kGateProduct:
       return Multiply(LoraProduct::kAttnGate, memory_->h, layer().attn_gate, GemmOutput::kStore,
@@ -394,14 +395,14 @@ void LayerOperators::AttendTiles(const DeviceBatch::Tiles& tiles, int32_t begin,
   const bool local = c.IsLocal(layer_);
   // A decision head's own layers hide no options from each other.
   const uint32_t* const visible = c.IsHeadLayer(layer_) ? nullptr : integers_->visible(local);
-  const bool has_window = local && visible == nullptr;  // the bits know the window
+  const BatchExtras& extras = integers_->extras();
   const int32_t keys_after = c.bidirectional ? kAllKeys : 0;
   AttentionArgs args = {.tables = integers_->tables(),
                         .num_tiles = end - begin,
                         .tile_rows = rows,
                         .num_segments = tiles.num_segments,
-                        .keys_before = has_window ? c.local.before : -1,
-                        .keys_after = has_window ? c.local.after : keys_after,
+                        .keys_before = local ? extras.locally_before : -1,
+                        .keys_after = local ? extras.locally_after : keys_after,
                         .visible = visible,
                         .visible_words = integers_->visible_words(),
                         .num_heads = c.num_heads,

@@ -71,7 +71,6 @@ void LinearOperators::Conv(const DeviceLinear& weights) {
 
 // x / sqrt(sum + eps) = x / sqrt(mean + eps / n) / sqrt(n).
 void LinearOperators::ScaleHeads() {
-  constexpr float kLengthEps = 1e-6f;  // added to the square of a length
   const LinearLayers& s = shape();
   launcher_.Run(
       ScaleLinearHeadsLaunch({.x = memory().qkv.as<float>(),
@@ -79,7 +78,7 @@ void LinearOperators::ScaleHeads() {
                               .num_tokens = num_tokens_,
                               .num_k_heads = s.num_k_heads,
                               .k_dim = s.k_dim,
-                              .eps = kLengthEps / static_cast<float>(s.k_dim),
+                              .eps = kDeltaLengthEps / static_cast<float>(s.k_dim),
                               .q_gain = 1.0f / static_cast<float>(s.k_dim),
                               .k_gain = static_cast<float>(1.0 / std::sqrt(double(s.k_dim)))}));
 }

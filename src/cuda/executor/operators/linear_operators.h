@@ -9,8 +9,8 @@
 
 namespace skein::cuda {
 
-// The operators of a linear layer in the place of attention's, on a device: from the product of its
-// input to the rows that o multiplies (docs/numerics.md, "Linear layers"). The states of rows are
+// The operators of a linear layer on a device. They begin behind the product of its input, and end
+// with the rows that o multiplies (docs/numerics.md, "Linear layers"). The states of rows are
 // in slots, as on the processor (StateLayout).
 class LinearOperators {
  public:

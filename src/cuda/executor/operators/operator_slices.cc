@@ -105,8 +105,10 @@ void OperatorSlices::Assign(const BatchWork& work, double slice_us) {
   Multiply(kUp, intermediate, hidden);
   Multiply(kDown, hidden, intermediate);
   Attend(work, -1, c.bidirectional ? kAllKeys : 0, &slices_[kAttention]);
-  if (c.has_local_layers()) Attend(work, c.local.before, c.local.after, &local_attention_);
-  if (c.has_linear_layers() || c.decoder.attention_gate) Linear();
+  if (c.has_local_layers()) {
+    Attend(work, work.locally_before, work.locally_after, &local_attention_);
+  }
+  if (c.has_linear_layers() || c.decoder.attention_gate) Linear(work.delta_tokens);
   if (c.num_experts == 0) return;
   for (const int op : {kRoute, kChooseExperts, kListSlots}) Whole(op, c.num_experts * 4.0);
   Whole(kSumExperts, row * (8 + 4 * c.experts_per_token));
@@ -115,7 +117,7 @@ void OperatorSlices::Assign(const BatchWork& work, double slice_us) {
 }
 
 // The operators of linear layers, and of gates of attention.
-void OperatorSlices::Linear() {
+void OperatorSlices::Linear(int32_t delta_tokens) {
   const LinearLayers& linear = config_.decoder.linear;
   const int64_t q_width = int64_t{config_.num_heads} * config_.head_dim;
   const auto size = static_cast<double>(SizeOf(dtype_));
@@ -128,7 +130,7 @@ void OperatorSlices::Linear() {
   Whole(kConv, linear.conv_width() * 8.0);
   Whole(kScaleHeads, linear.k_width() * 16.0);
   Whole(kDelta, linear.conv_width() * 8.0);
-  slices_[kDelta].front().us += num_tokens_ * kDeltaTokenUs;
+  slices_[kDelta].front().us += delta_tokens * kDeltaTokenUs;
   Whole(kGatedNorm, linear.v_width() * (8 + size));
 }
 

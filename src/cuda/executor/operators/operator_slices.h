@@ -32,6 +32,9 @@ struct BatchWork {
   int32_t num_tokens = 0;
   std::span<const AttentionTile> tiles;
   int32_t tile_rows = 0;
+  // The keys that a row sees on either side of its own in layers with a window, at most.
+  int32_t locally_before = 0, locally_after = 0;
+  int32_t delta_tokens = 0;  // that the delta rule takes one after the other
 };
 
 // The slices of a model's operators for one batch:
@@ -61,7 +64,7 @@ class OperatorSlices {
   static double BytesUs(double bytes);
 
  private:
-  void Linear();
+  void Linear(int32_t delta_tokens);
   void Multiply(int op, int64_t n, int64_t k);
   void MultiplyExperts(int op, int64_t n, int64_t k);
   void Whole(int op, double bytes_of_token);

@@ -41,7 +41,8 @@ class Slices {
     for (int32_t row = 0; row < num_tokens * group; row += tile_rows) {
       tiles_.push_back({0, num_tokens, begin, 0, row, begin + num_tokens});
     }
-    slices_.Assign({num_tokens, tiles_, tile_rows}, slice_us);
+    slices_.Assign({num_tokens, tiles_, tile_rows, config.local.before, config.local.after},
+                   slice_us);
   }
 
   std::span<const OperatorSlice> Of(int op, bool local = false) const {

@@ -3,11 +3,6 @@
 #include <cmath>
 
 namespace skein {
-namespace {
-
-constexpr float kLengthEps = 1e-6f;  // added to the square of a length
-
-}  // namespace
 
 // x / sqrt(sum + eps) = x / sqrt(mean + eps / n) / sqrt(n): an RMSNorm.
 ConvOperator::ConvOperator(PassState& pass, int32_t layer)
@@ -42,8 +37,8 @@ void ConvOperator::Run(int32_t ticket) {
                           .ldw = shape_.conv_width(),
                           .state = state});
     for (int32_t t = 0; t < count && !is_v; ++t, x += width) {
-      pass_.kernels().RmsNorm(x, gain.data(), kLengthEps / static_cast<float>(n), n, x, DType::kF32,
-                              kRowPiece);
+      pass_.kernels().RmsNorm(x, gain.data(), kDeltaLengthEps / static_cast<float>(n), n, x,
+                              DType::kF32, kRowPiece);
     }
   };
   rows_.Walk(int64_t{kConvWidth - 1} * column, int64_t{kConvWidth - 1} * n, state, run);
