@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/fp_mode.h"
@@ -210,6 +211,42 @@ TEST(RowKernels, GatesAreRounded) {
         expected[i / width * ldo + i % width] = x[i] > 0.0f ? x[i] : 0.0f;
       }
       EXPECT_TRUE(SameBits(out.Values(), TypedArray(expected, dtype).Values())) << width;
+    }
+  }
+}
+
+// The sums of a gate and of what it gates, which lie apart.
+TEST(RowKernels, GatedSumsAreRounded) {
+  RandomValues random;
+  constexpr std::pair<Gate, Activation> kGates[] = {{Gate::kSilu, Activation::kSilu},
+                                                    {Gate::kGelu, Activation::kGelu},
+                                                    {Gate::kGeluTanh, Activation::kGeluTanh},
+                                                    {Gate::kRelu, Activation::kRelu}};
+  for (const DType dtype : kTypes) {
+    for (const int32_t width : {1, 6, 30, 128, 1030, 4096}) {
+      for (const auto& [gate, activation] : kGates) {
+        const int32_t num_rows = random.Integer(1, 3), up = width + random.Integer(0, 5);
+        const int32_t ldx = up + width + random.Integer(0, 3), ldo = width + random.Integer(0, 4);
+        const std::vector<float> x = random.Floats(num_rows * ldx, DType::kF32, Range::kExtreme);
+        std::vector<float> expected((num_rows + 1) * ldo, 7.0f);
+        TypedArray out(expected, dtype);
+        ExpectSameInAnyOrder(
+            GateSumsLaunch(dtype, {.gate = gate,
+                                   .x = x.data(),
+                                   .ldx = ldx,
+                                   .up = up,
+                                   .num_rows = num_rows,
+                                   .width = width,
+                                   .out = out.At(0),
+                                   .ldo = ldo}),
+            std::span(static_cast<std::byte*>(out.At(0)), expected.size() * SizeOf(dtype)));
+        const ScopedFpMode fp_mode;
+        for (int32_t i = 0; i < num_rows * width; ++i) {
+          const float* const of = &x[i / width * ldx + i % width];
+          expected[i / width * ldo + i % width] = reference::Activate(activation, of[0]) * of[up];
+        }
+        EXPECT_TRUE(SameBits(out.Values(), TypedArray(expected, dtype).Values())) << width;
+      }
     }
   }
 }
