@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "bench/gpu/gpu_attention_cases.h"
+#include "bench/gpu/gpu_linear_cases.h"
 #include "bench/gpu/gpu_operands.h"
 #include "cuda/kernels/launches.h"
 #include "cuda/kernels/panel_places.h"
@@ -357,8 +358,9 @@ std::vector<GpuCase> GpuCases() {
       {"branch", true, RunBranch},
       {"find_largest", true, RunFindLargest},
   };
-  const std::vector<GpuCase> of_attention = GpuAttentionCases();
-  cases.insert(cases.end(), of_attention.begin(), of_attention.end());
+  for (const std::vector<GpuCase>& of : {GpuAttentionCases(), GpuLinearCases()}) {
+    cases.insert(cases.end(), of.begin(), of.end());
+  }
   return cases;
 }
 

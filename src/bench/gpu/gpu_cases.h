@@ -13,7 +13,8 @@ namespace skein {
 struct GpuCase {
   std::string name;
   // Whether a GPU must give the same bits as the emulator. False for products of bf16: no document
-  // states the order of the sums inside an instruction.
+  // states the order of the sums inside an instruction. False also for functions of double
+  // precision, which are those of each device's library.
   bool exact = false;
   // Runs the kernel on a device and returns its outputs. The operands are the same on every device.
   Result<std::vector<float>> (*run)(cuda::Device& device, uint64_t seed) = nullptr;
