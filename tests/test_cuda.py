@@ -10,6 +10,7 @@ import urllib.request
 
 import pytest
 from decision_bodies import answer_of, as_decisions
+from peft_adapter import write_adapter
 from skein_server import ROOT, SKEIN_BIN, STORIES, SkeinServer, needed
 from test_modernbert import make_model
 from test_rotating_encoders import served
@@ -51,6 +52,20 @@ def fma_class():
 def test_the_emulated_device_has_the_processors_bits(fma_class, choice):
     batched_tokens, *args = choice
     assert answers(batched_tokens, "--device", "cuda-emulated", *args) == fma_class
+
+
+def test_adapters_have_the_processors_bits(tmp_path, monkeypatch):
+    monkeypatch.setenv("SKEIN_FORCE_ISA", "avx2")
+    stories = needed(STORIES)
+    adapter = write_adapter(tmp_path / "one", json.loads((stories / "config.json").read_text()), 1, ["self_attn.q_proj", "mlp.up_proj", "mlp.down_proj"])
+
+    def on(*device):
+        with SkeinServer(stories, *ARGS, 48, "--lora", f"one={adapter}", *device, start_timeout_s=120) as server:
+            return [post(server, "/v1/completions", {"model": model, "prompt": PROMPTS[1], "max_tokens": 5, "logprobs": 3, "temperature": 0})["choices"]
+                    for model in ("one", "stories260K", "one")]
+
+    found = on("--device", "cuda-emulated")
+    assert found == on() and found[0] == found[2] != found[1]
 
 
 DATA = ROOT / "tests/data"
