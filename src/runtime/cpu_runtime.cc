@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "base/check.h"
 #include "base/threads/thread_team.h"
 #include "model/config/encoders/sparse_config.h"
 #include "model/forward/pass.h"
@@ -437,11 +436,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   SKEIN_ASSIGN_OR_RETURN(ModelWeights weights,
                          LoadWeights(files, config, types, *team, options.progress));
   SKEIN_ASSIGN_OR_RETURN(const NumaRule numa, PlaceWeights(options, nodes, &weights));
-  for (const DenseModule& module : options.dense) {
-    SKEIN_CHECK(module.in_features == weights.embedding_size());
-    SKEIN_ASSIGN_OR_RETURN(DenseWeights dense, LoadDenseWeights(module, dtype));
-    weights.embedding_dense.push_back(std::move(dense));
-  }
+  SKEIN_RETURN_IF_ERROR(LoadDenseModules(options.dense, &weights));
   if (options.weights_loaded) options.weights_loaded();
   const int64_t state_bytes = StateBytesOf(options, config);
   SKEIN_RETURN_IF_ERROR(CheckMemory(options, "max_num_seqs", options.max_num_seqs, state_bytes));

@@ -99,11 +99,7 @@ Status CudaRuntime::LoadModel(const CudaRuntimeOptions& options, const ModelConf
     types.keep_blocks = false;
   }
   SKEIN_ASSIGN_OR_RETURN(weights_, LoadWeights(files, config, types, team_, options.progress));
-  for (const DenseModule& module : options.dense) {
-    SKEIN_CHECK(module.in_features == weights_.embedding_size());
-    SKEIN_ASSIGN_OR_RETURN(DenseWeights dense, LoadDenseWeights(module, dtype));
-    weights_.embedding_dense.push_back(std::move(dense));
-  }
+  SKEIN_RETURN_IF_ERROR(LoadDenseModules(options.dense, &weights_));
   SKEIN_RETURN_IF_ERROR(CheckDeviceComputes(weights_));
   SKEIN_ASSIGN_OR_RETURN(adapters_, LoadAdapters(options.adapters, config, dtype));
   SKEIN_ASSIGN_OR_RETURN(on_device_, DeviceWeights::Upload(weights_, device_.get()));

@@ -225,4 +225,13 @@ Result<ModelWeights> LoadWeights(const std::string& model_dir, const ModelConfig
   return LoadWeights(files, config, types, team, progress);
 }
 
+Status LoadDenseModules(const std::vector<DenseModule>& modules, ModelWeights* weights) {
+  for (const DenseModule& module : modules) {
+    SKEIN_CHECK(module.in_features == weights->embedding_size());
+    SKEIN_ASSIGN_OR_RETURN(DenseWeights dense, LoadDenseWeights(module, weights->dtype));
+    weights->embedding_dense.push_back(std::move(dense));
+  }
+  return Status::Ok();
+}
+
 }  // namespace skein

@@ -179,4 +179,8 @@ Result<ModelWeights> LoadWeights(const ModelFiles& files, const ModelConfig& con
 Result<ModelWeights> LoadWeights(const std::string& model_dir, const ModelConfig& config,
                                  WeightTypes types, ThreadTeam& team, const LoadProgress& progress);
 
+// Adds the modules behind the pooling, in their order, in the compute type of `weights`. Fails as
+// LoadDenseWeights does. REQUIRES: each reads what the one before it writes.
+Status LoadDenseModules(const std::vector<DenseModule>& modules, ModelWeights* weights);
+
 }  // namespace skein
