@@ -83,6 +83,12 @@ class WatchedDevice final : public cuda::Device {
   void FreeGraph(int32_t graph) override { fake_.FreeGraph(graph); }
   int64_t Mark() override { return fake_.Mark(); }
   Status Wait(int64_t mark) override { return fake_.Wait(mark); }
+  Status Connect(Device& peer) override {
+    return fake_.Connect(static_cast<WatchedDevice&>(peer).fake());
+  }
+  void WaitForPeer(Device& peer, int64_t mark) override {
+    fake_.WaitForPeer(static_cast<WatchedDevice&>(peer).fake(), mark);
+  }
 
  private:
   cuda::FakeDevice fake_;
@@ -92,18 +98,20 @@ class WatchedDevice final : public cuda::Device {
 };
 
 // A model on the CPU, in the class with the same order of sums as the emulated device, and the same
-// model on a fake device.
+// model on a fake device, or on several that compute each operator together.
 struct Both {
   explicit Both(const std::string& dir, const std::string& quantization = "auto",
                 const FakeDeviceOptions& options = {}, const StepStates& states = {},
                 Pooling pooling = Pooling::kLast,
-                const std::vector<LoraWeights>* adapters = nullptr)
+                const std::vector<LoraWeights>* adapters = nullptr,
+                const std::vector<FakeDeviceOptions>& peer_options = {})
       : model(
             dir,
             {.quantization = quantization, .isa = FmaIsas().back(), .threads = 1, .num_blocks = 8}),
         kv(LayoutOf(model)),
         device(options),
-        cuda(&device, model, kDeviceBlocks, kDeviceLimits, states, pooling, adapters) {
+        peers(PeersOf(peer_options)),
+        cuda(Devices(), model, kDeviceBlocks, kDeviceLimits, states, pooling, adapters) {
     std::memset(kv.data(), 0xff, kv.bytes());
     ForwardContext context = model.context();
     context.kv_layout = kv.layout();
@@ -111,6 +119,20 @@ struct Both {
     context.pooling = pooling;
     context.adapters = adapters;
     cpu = std::make_unique<CpuExecutor>(context, kDeviceLimits, &kv);
+  }
+
+  static std::vector<std::unique_ptr<WatchedDevice>> PeersOf(
+      const std::vector<FakeDeviceOptions>& options) {
+    std::vector<std::unique_ptr<WatchedDevice>> peers;
+    for (const FakeDeviceOptions& of_peer : options) {
+      peers.push_back(std::make_unique<WatchedDevice>(of_peer));
+    }
+    return peers;
+  }
+  std::vector<cuda::Device*> Devices() {
+    std::vector<cuda::Device*> devices = {&device};
+    for (const auto& peer : peers) devices.push_back(peer.get());
+    return devices;
   }
 
   static KvLayout LayoutOf(const LoadedModel& model) {
@@ -122,6 +144,7 @@ struct Both {
   LoadedModel model;
   KvMemory kv;
   WatchedDevice device;
+  std::vector<std::unique_ptr<WatchedDevice>> peers;  // the other ranks' devices
   CudaModel cuda;
   std::unique_ptr<CpuExecutor> cpu;
 };

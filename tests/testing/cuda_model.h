@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "cuda/device/fake_device.h"
 #include "cuda/executor/cuda_executor.h"
@@ -16,53 +17,69 @@ namespace skein::testing {
 
 class CudaModel {
  public:
-  // `device` and `model` outlive it.
-  CudaModel(cuda::Device* device, const LoadedModel& model, int32_t num_blocks,
+  // Devices, one for each rank, and `model` outlive it.
+  CudaModel(const std::vector<cuda::Device*>& devices, const LoadedModel& model, int32_t num_blocks,
             const ForwardLimits& limits, const StepStates& states = {},
-            Pooling pooling = Pooling::kLast, const std::vector<LoraWeights>* adapters = nullptr) {
-    const ModelConfig& config = model.config();
+            Pooling pooling = Pooling::kLast, const std::vector<LoraWeights>* adapters = nullptr)
+      : ranks_(devices.size()) {
     EXPECT_TRUE(cuda::CheckDeviceComputes(model.weights()).ok());
-    weights_ = cuda::DeviceWeights::Upload(model.weights(), device).value();
-    if (adapters != nullptr) {
-      EXPECT_TRUE(weights_->AddAdapters(*adapters).ok());
-    }
+    EXPECT_TRUE(cuda::CheckRanks(model.config(), static_cast<int32_t>(devices.size())).ok());
+    EXPECT_GT(model.config().vocab_size, 0);
     KvLayout layout = model.context().kv_layout;
     layout.num_blocks = num_blocks;
-    kv_ = cuda::DeviceKv::Make(layout, device).value();
+    kv_ = cuda::DeviceKv::Make(layout, devices).value();
     // A newly assigned block holds the data of its last owner.
     const std::vector<std::byte> stale(kv_->port_bytes(), std::byte{0xff});
     for (int32_t block = 0; block < num_blocks; ++block) kv_->ImportBlock(block, stale);
-    cuda::CudaContext context = {.device = device, .weights = weights_.get()};
-    context.model = model.context();
-    context.model.kv = nullptr;
-    context.model.kv_layout = layout;
-    context.kv = kv_->data();
-    if (const size_t bytes = context.model.state_layout.total_bytes(); bytes > 0) {
-      states_ = cuda::Buffer::Make(device, cuda::Buffer::Place::kDevice, bytes).value();
-      context.states = states_.as<float>();
+    std::vector<cuda::CudaContext> contexts;
+    for (size_t i = 0; i < devices.size(); ++i) {
+      const cuda::Rank rank = {static_cast<int32_t>(i), static_cast<int32_t>(devices.size())};
+      contexts.push_back(ContextOf(rank, devices[i], model, adapters, &ranks_[i]));
+      contexts.back().model.pooling = pooling;
     }
-    context.model.pooling = pooling;
-    context.model.adapters = adapters;
-    if (const RopeAngles* rope = model.context().rope; rope != nullptr) {
-      rope_ = cuda::DeviceRope::Upload(*rope, device).value();
-      context.rope = &rope_;
-    }
-    if (const RopeAngles* local = model.context().local_rope; local != nullptr) {
-      local_rope_ = cuda::DeviceRope::Upload(*local, device).value();
-      context.local_rope = &local_rope_;
-    }
-    EXPECT_GT(config.vocab_size, 0);
-    executor_ = cuda::CudaExecutor::Make(context, limits, states).value();
+    executor_ = cuda::CudaExecutor::Make(std::move(contexts), limits, states).value();
   }
 
   cuda::CudaExecutor& executor() { return *executor_; }
   cuda::DeviceKv& kv() { return *kv_; }
 
  private:
-  std::unique_ptr<cuda::DeviceWeights> weights_;
+  struct RankMemory {
+    std::unique_ptr<cuda::DeviceWeights> weights;
+    cuda::DeviceRope rope, local_rope;
+    cuda::Buffer states;
+  };
+
+  cuda::CudaContext ContextOf(const cuda::Rank& rank, cuda::Device* device,
+                              const LoadedModel& model, const std::vector<LoraWeights>* adapters,
+                              RankMemory* memory) {
+    memory->weights = cuda::DeviceWeights::Upload(model.weights(), rank, device).value();
+    if (adapters != nullptr) {
+      EXPECT_TRUE(memory->weights->AddAdapters(*adapters).ok());
+    }
+    cuda::CudaContext context = {.device = device, .rank = rank, .weights = memory->weights.get()};
+    context.model = model.context();
+    context.model.kv = nullptr;
+    context.model.kv_layout = kv_->rank_layout();
+    context.kv = kv_->data(rank.index);
+    if (const size_t bytes = context.model.state_layout.total_bytes(); bytes > 0) {
+      memory->states = cuda::Buffer::Make(device, cuda::Buffer::Place::kDevice, bytes).value();
+      context.states = memory->states.as<float>();
+    }
+    context.model.adapters = adapters;
+    if (const RopeAngles* rope = model.context().rope; rope != nullptr) {
+      memory->rope = cuda::DeviceRope::Upload(*rope, device).value();
+      context.rope = &memory->rope;
+    }
+    if (const RopeAngles* local = model.context().local_rope; local != nullptr) {
+      memory->local_rope = cuda::DeviceRope::Upload(*local, device).value();
+      context.local_rope = &memory->local_rope;
+    }
+    return context;
+  }
+
+  std::vector<RankMemory> ranks_;
   std::unique_ptr<cuda::DeviceKv> kv_;
-  cuda::DeviceRope rope_, local_rope_;
-  cuda::Buffer states_;
   std::unique_ptr<cuda::CudaExecutor> executor_;
 };
 

@@ -43,6 +43,12 @@ class RecordingDevice final : public cuda::Device {
   void FreeGraph(int32_t graph) override;
   int64_t Mark() override { return device_->Mark(); }
   Status Wait(int64_t mark) override { return device_->Wait(mark); }
+  Status Connect(Device& peer) override {
+    return device_->Connect(*static_cast<RecordingDevice&>(peer).device_);
+  }
+  void WaitForPeer(Device& peer, int64_t mark) override {
+    device_->WaitForPeer(*static_cast<RecordingDevice&>(peer).device_, mark);
+  }
 
  private:
   void Record(std::span<const cuda::Launch> launches);

@@ -41,7 +41,8 @@ class CudaDevice final : public Device {
                                                   "; this machine has " + std::to_string(count));
     }
     cudaDeviceProp properties = {};
-    Check("cudaSetDevice", cudaSetDevice(index));
+    index_ = index;
+    Use();
     Check("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, index));
     Check("cudaStreamCreate", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     name_ = properties.name;
@@ -71,12 +72,14 @@ class CudaDevice final : public Device {
   }
 
   DeviceMemory Memory() override {
+    Use();
     size_t free_bytes = 0, total_bytes = 0;
     Check("cudaMemGetInfo", cudaMemGetInfo(&free_bytes, &total_bytes));
     return {static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)};
   }
 
   Result<void*> Allocate(size_t bytes) override {
+    Use();
     void* memory = nullptr;
     const cudaError_t error = cudaMalloc(&memory, bytes);
     if (error == cudaErrorMemoryAllocation) {
@@ -92,9 +95,13 @@ class CudaDevice final : public Device {
     if (!status_.ok()) return status_;
     return memory;
   }
-  void Free(void* memory) override { cudaFree(memory); }
+  void Free(void* memory) override {
+    Use();
+    cudaFree(memory);
+  }
 
   Result<void*> AllocateHost(size_t bytes) override {
+    Use();
     void* memory = nullptr;
     Check("cudaMallocHost", cudaMallocHost(&memory, bytes));
     if (!status_.ok()) return status_;
@@ -107,15 +114,18 @@ class CudaDevice final : public Device {
 
   void CopyToDevice(void* to, const void* from, size_t bytes) override {
     if (!status_.ok()) return;
+    Use();
     Check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
   }
   void CopyToHost(void* to, const void* from, size_t bytes) override {
     if (!status_.ok()) return;
+    Use();
     Check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_));
   }
 
   void Run(const Launch& launch) override {
     if (!status_.ok()) return;
+    Use();
     if (launch.num_maps > 0) {
       Launch encoded = launch;
       if (const Status status = maps_.Encode(encoded); !status.ok()) {
@@ -129,6 +139,7 @@ class CudaDevice final : public Device {
 
   Result<int32_t> MakeGraph(std::span<const Launch> launches) override {
     SKEIN_RETURN_IF_ERROR(status_);
+    Use();
     Check("cudaStreamBeginCapture",
           cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
     for (const Launch& launch : launches) Run(launch);
@@ -142,7 +153,10 @@ class CudaDevice final : public Device {
     return last_graph_;
   }
   void RunGraph(int32_t graph) override {
-    if (status_.ok()) Check("cudaGraphLaunch", cudaGraphLaunch(graphs_.at(graph), stream_));
+    if (!status_.ok()) return;
+    Use();
+    Check("cudaGraphLaunch", cudaGraphLaunch(graphs_.at(graph), stream_));
+    follows_peer_ = false;
   }
   void FreeGraph(int32_t graph) override {
     cudaGraphExecDestroy(graphs_.at(graph));
@@ -150,6 +164,7 @@ class CudaDevice final : public Device {
   }
 
   int64_t Mark() override {
+    Use();
     cudaEvent_t event = nullptr;
     if (!free_events_.empty()) {
       event = free_events_.back();
@@ -174,6 +189,39 @@ class CudaDevice final : public Device {
     return status_;
   }
 
+  Status Connect(Device& peer) override {
+    const auto& other = static_cast<const CudaDevice&>(peer);
+    if (other.index_ == index_) return status_;  // two streams of one GPU
+    Use();
+    int can_access = 0;
+    Check("cudaDeviceCanAccessPeer", cudaDeviceCanAccessPeer(&can_access, index_, other.index_));
+    if (status_.ok() && can_access == 0) {
+      return Status(StatusCode::kUnavailable, "GPU " + std::to_string(index_) +
+                                                  " cannot write to the memory of GPU " +
+                                                  std::to_string(other.index_));
+    }
+    const cudaError_t error = cudaDeviceEnablePeerAccess(other.index_, 0);
+    if (error == cudaErrorPeerAccessAlreadyEnabled) {
+      cudaGetLastError();  // clears the error, which does not affect later calls
+    } else {
+      Check("cudaDeviceEnablePeerAccess", error);
+    }
+    return status_;
+  }
+
+  void WaitForPeer(Device& peer, int64_t mark) override {
+    auto& other = static_cast<CudaDevice&>(peer);
+    if (status_.ok()) status_ = other.status_;
+    if (!status_.ok()) return;
+    Use();
+    // A mark that the host has waited for has no event any more.
+    for (const Event& event : other.events_) {
+      if (event.mark != mark) continue;
+      Check("cudaStreamWaitEvent", cudaStreamWaitEvent(stream_, event.event, 0));
+    }
+    follows_peer_ = true;
+  }
+
  private:
   static constexpr int kFirstPtxThatWaits = 90;  // WaitForPreviousKernel (dialect.h)
   struct Event {
@@ -194,19 +242,26 @@ class CudaDevice final : public Device {
     config.dynamicSmemBytes = launch.shape.shared_bytes;
     config.stream = stream_;
     config.attrs = &overlap;
-    config.numAttrs = kernels_overlap_ ? 1 : 0;
+    // A kernel that waits for a peer begins when all of the stream ahead of it has ended.
+    config.numAttrs = kernels_overlap_ && !follows_peer_ ? 1 : 0;
+    follows_peer_ = false;
     Check("cudaLaunchKernelExC", cudaLaunchKernelExC(&config, DeviceKernel(launch.kernel), args));
   }
+
+  // Makes this GPU the one that the thread's calls are for.
+  void Use() { Check("cudaSetDevice", cudaSetDevice(index_)); }
 
   void Check(const char* call, cudaError_t error) {
     if (error != cudaSuccess && status_.ok()) status_ = ErrorOf(call, error);
   }
 
+  int index_ = 0;
   std::string name_;
   int64_t shared_bytes_ = 0, processors_ = 0;
   cudaStream_t stream_ = nullptr;
   CudaMaps maps_;
   bool kernels_overlap_ = true;  // a kernel may start while the one before it runs
+  bool follows_peer_ = false;    // the last command waits for a peer
   std::map<int32_t, cudaGraphExec_t> graphs_;
   int32_t last_graph_ = 0;
   std::deque<Event> events_;

@@ -58,6 +58,12 @@ class Device {
   virtual int64_t Mark() = 0;
   // Waits until the mark has passed.
   virtual Status Wait(int64_t mark) = 0;
+
+  // A peer is another device of the same kind. Connect lets kernels of this device write to the
+  // peer's memory. kUnavailable if there is no link between the two.
+  virtual Status Connect(Device& peer) = 0;
+  // Later commands wait until the peer's mark has passed. If the peer is lost, so is this device.
+  virtual void WaitForPeer(Device& peer, int64_t mark) = 0;
   Status WaitForAll() { return Wait(Mark()); }
 };
 

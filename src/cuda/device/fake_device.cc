@@ -54,18 +54,18 @@ void FakeDevice::FreeHost(void* memory) {
 
 void FakeDevice::CopyToDevice(void* to, const void* from, size_t bytes) {
   ++num_copies_;
-  commands_.emplace_back(Copy{to, from, bytes});
+  Add(Copy{to, from, bytes});
 }
 
 void FakeDevice::CopyToHost(void* to, const void* from, size_t bytes) {
   ++num_copies_;
-  commands_.emplace_back(Copy{to, from, bytes});
+  Add(Copy{to, from, bytes});
 }
 
 void FakeDevice::Run(const Launch& launch) {
   SKEIN_CHECK(launch.shape.shared_bytes <= options_.shared_bytes);
   ++num_launches_;
-  commands_.emplace_back(launch);
+  Add(launch);
 }
 
 Result<int32_t> FakeDevice::MakeGraph(std::span<const Launch> launches) {
@@ -82,7 +82,7 @@ void FakeDevice::RunGraph(int32_t graph) {
 void FakeDevice::FreeGraph(int32_t graph) { SKEIN_CHECK(graphs_.erase(graph) == 1); }
 
 int64_t FakeDevice::Mark() {
-  commands_.emplace_back(++num_marks_);
+  Add(++num_marks_);
   return num_marks_;
 }
 
@@ -90,6 +90,15 @@ Status FakeDevice::Wait(int64_t mark) {
   SKEIN_CHECK(mark <= num_marks_);
   while (num_marks_passed_ < mark) RunNext();
   return status_;
+}
+
+void FakeDevice::WaitForPeer(Device& peer, int64_t mark) {
+  Add(PeerMark{&static_cast<FakeDevice&>(peer), mark});
+}
+
+void FakeDevice::Add(Command command) {
+  commands_.push_back(std::move(command));
+  while (options_.at_once && !commands_.empty()) RunNext();
 }
 
 void FakeDevice::RunNext() {
@@ -104,7 +113,11 @@ void FakeDevice::RunNext() {
     std::memcpy(copy->to, copy->from, copy->bytes);
     return;
   }
-  if (num_launches_done_ == options_.launches_until_lost) {
+  if (const auto* of_peer = std::get_if<PeerMark>(&command)) {
+    status_ = of_peer->peer->Wait(of_peer->mark);
+    return;
+  }
+  if (num_launches_done_ == launches_until_lost_) {
     status_ = Status(StatusCode::kUnavailable, "the device is lost");
     if (begun_) emulators_[turn_].DropKernel();
     begun_ = false;

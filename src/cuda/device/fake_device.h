@@ -33,6 +33,8 @@ class FakeDevice final : public Device {
     // After this number of launches, the next one loses the device.
     int64_t launches_until_lost = kNever;
     TurnOrder order;
+    // Commands run as soon as they can instead: those of peers may then run late beside them.
+    bool at_once = false;
   };
 
   FakeDevice() : FakeDevice(Options{}) {}
@@ -57,6 +59,11 @@ class FakeDevice final : public Device {
   void FreeGraph(int32_t graph) override;
   int64_t Mark() override;
   Status Wait(int64_t mark) override;
+  Status Connect(Device&) override { return Status::Ok(); }
+  void WaitForPeer(Device& peer, int64_t mark) override;
+
+  // The device is lost after this number of further launches.
+  void LoseAfter(int64_t launches) { launches_until_lost_ = num_launches_done_ + launches; }
 
   // The number of launches that were given, and the number of those that have run.
   int64_t num_launches() const { return num_launches_; }
@@ -73,12 +80,18 @@ class FakeDevice final : public Device {
     const void* from;
     size_t bytes;
   };
-  using Command = std::variant<Copy, Launch, int64_t>;  // int64_t: a mark
+  struct PeerMark {
+    FakeDevice* peer;
+    int64_t mark;
+  };
+  using Command = std::variant<Copy, Launch, int64_t, PeerMark>;  // int64_t: a mark
 
+  void Add(Command command);
   void RunNext();
   Status RunLaunch(const Launch& launch);
 
   const Options options_;
+  int64_t launches_until_lost_ = options_.launches_until_lost;
   const std::string name_ = "emulated";
   std::array<Emulator, 2> emulators_;  // of the launch that runs, and of the next one
   int turn_ = 0;                       // the emulator of the next launch

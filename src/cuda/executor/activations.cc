@@ -16,12 +16,13 @@ int64_t RoundUp(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 }  // namespace
 
-Result<Activations> Activations::Make(Device* device, const ForwardContext& model,
-                                      const ForwardLimits& limits) {
+Result<Activations> Activations::Make(const CudaContext& context, const ForwardLimits& limits) {
+  const ModelWeights& weights = *context.model.weights;
   Activations activations;
-  activations.device_ = device;
-  activations.dtype_ = model.weights->dtype;
-  SKEIN_RETURN_IF_ERROR(activations.Allocate(model, limits));
+  activations.device_ = context.device;
+  activations.dtype_ = weights.dtype;
+  SKEIN_RETURN_IF_ERROR(activations.Allocate(context.model, limits));
+  if (context.rank.leads()) SKEIN_RETURN_IF_ERROR(activations.AllocateOutputs(weights, limits));
   return activations;
 }
 
@@ -92,8 +93,7 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
   if (c.has_linear_layers() || c.decoder.attention_gate) {
     SKEIN_RETURN_IF_ERROR(AllocateLinear(c, tokens));
   }
-  SKEIN_RETURN_IF_ERROR(AllocateLora(model, tokens));
-  return AllocateOutputs(*model.weights, limits);
+  return AllocateLora(model, tokens);
 }
 
 Status Activations::AllocateOutputs(const ModelWeights& weights, const ForwardLimits& limits) {

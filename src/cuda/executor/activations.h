@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "cuda/device/device.h"
+#include "cuda/executor/cuda_context.h"
 #include "model/forward/context.h"
 #include "model/forward/workspace.h"
 
@@ -51,10 +52,9 @@ struct Activations {
     Buffer on_host;  // of_rows on the host
   };
 
-  // Allocates all of it. Fails as Device::Allocate does. `model` and `limits` are those of the
-  // pass.
-  static Result<Activations> Make(Device* device, const ForwardContext& model,
-                                  const ForwardLimits& limits);
+  // Allocates all of it, on a rank that does not lead without the memory of outputs. Fails as
+  // Device::Allocate does. `limits` are those of the pass.
+  static Result<Activations> Make(const CudaContext& context, const ForwardLimits& limits);
 
   Buffer x;             // f32 [max_tokens, hidden]: the residual stream
   Buffer qkv;           // f32 [max_tokens, the width of q, k and v, or hidden if it is wider]

@@ -5,6 +5,8 @@
 #include "cuda/device/device.h"
 #include "cuda/executor/device_rope.h"
 #include "cuda/executor/device_weights.h"
+#include "cuda/executor/rank.h"
+#include "model/config/config.h"
 #include "model/forward/context.h"
 
 namespace skein::cuda {
@@ -12,8 +14,9 @@ namespace skein::cuda {
 // The data that passes on a device share. Everything is borrowed and outlives the passes.
 struct CudaContext {
   Device* device = nullptr;
-  const DeviceWeights* weights = nullptr;
-  // The model on the host: its config, its KV layout, the range of its rope. Its kv is null.
+  Rank rank;
+  const DeviceWeights* weights = nullptr;  // the rank's share
+  // The model on the host: its config, the rank's KV layout, the range of its rope. Its kv is null.
   ForwardContext model;
   uint8_t* kv = nullptr;    // [model.kv_layout.total_bytes()], of the device
   float* states = nullptr;  // [model.state_layout.total_bytes()], of the device; of linear layers

@@ -41,15 +41,15 @@ class CudaExecutor::CudaTask final : public Task {
   StatePool* pool_;
 };
 
-CudaExecutor::CudaExecutor(const CudaContext& context)
-    : context_(context),
-      sampler_(context.model.kernels, context.model.weights->config.vocab_size,
-               context.model.team->num_threads()) {}
+CudaExecutor::CudaExecutor(std::vector<CudaContext> contexts)
+    : contexts_(std::move(contexts)),
+      sampler_(context_.model.kernels, context_.model.weights->config.vocab_size,
+               context_.model.team->num_threads()) {}
 
-Result<std::unique_ptr<CudaExecutor>> CudaExecutor::Make(const CudaContext& context,
+Result<std::unique_ptr<CudaExecutor>> CudaExecutor::Make(std::vector<CudaContext> contexts,
                                                          const ForwardLimits& limits,
                                                          const StepStates& states) {
-  std::unique_ptr<CudaExecutor> executor(new CudaExecutor(context));
+  std::unique_ptr<CudaExecutor> executor(new CudaExecutor(std::move(contexts)));
   for (int32_t i = 0; i < states.num_steps; ++i) {
     SKEIN_RETURN_IF_ERROR(executor->AddState(limits, &executor->states_));
   }
@@ -67,7 +67,7 @@ CudaExecutor::~CudaExecutor() {
 }
 
 Status CudaExecutor::AddState(const ForwardLimits& limits, StatePool* pool) {
-  SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<CudaPass> pass, CudaPass::Make(context_, limits));
+  SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<CudaPass> pass, CudaPass::Make(contexts_, limits));
   activation_bytes_ += pass->activation_bytes();
   pool->free.push_back(std::make_unique<State>(context_, std::move(pass), &sampler_));
   ++pool->num_states;
@@ -166,7 +166,12 @@ Status CudaExecutor::Run(State& state, const std::atomic<bool>& preempt, bool* s
 Status CudaExecutor::WaitForOperators(State& state) {
   if (state.ahead.empty()) return Status::Ok();
   state.ahead.Clear();
-  return context_.device->WaitForAll();
+  Status status;
+  for (const CudaContext& context : contexts_) {
+    const Status of_device = context.device->WaitForAll();
+    if (status.ok()) status = of_device;
+  }
+  return status;
 }
 
 // Computes the draws and reads of the logits that are on the host. Returns whether all are done.

@@ -15,7 +15,7 @@
 
 namespace skein::cuda {
 
-// Runs plans on a device:
+// Runs plans on a device, or on several that compute each operator together (rank.h):
 //
 //   copy inputs to the device -> operators -> copy rows of logits, or other outputs, to the host
 //   -> draws and reads -> next rows ... -> results
@@ -24,14 +24,14 @@ namespace skein::cuda {
 // a task stops soon after the signal, and the device never waits for the host. A stopped task keeps
 // its activations on the device. If the device does not compute a model's outputs
 // (DeviceComputesOutputs), the threads of the host do. All memory is allocated at the start, but
-// that for the integers of unusually large batches: a step for which there is none fails. If the
+// that for the integers of unusually large batches: a step for which there is none fails. If a
 // device is lost, every result of its steps is a number that is not finite: requests fail, and the
 // process goes on.
 class CudaExecutor final : public Executor {
  public:
-  // Allocates the activations of `states`. The objects in `context` are borrowed. Fails as
-  // Device::Allocate does.
-  static Result<std::unique_ptr<CudaExecutor>> Make(const CudaContext& context,
+  // Allocates the activations of `states`. contexts: one for each rank, in order; the objects in
+  // them are borrowed. Fails as Device::Allocate does.
+  static Result<std::unique_ptr<CudaExecutor>> Make(std::vector<CudaContext> contexts,
                                                     const ForwardLimits& limits,
                                                     const StepStates& states);
   ~CudaExecutor() override;
@@ -49,6 +49,7 @@ class CudaExecutor final : public Executor {
   // Sets the longest slice of an operator (operator_slices.h), for tasks that begin later.
   void set_slice_us(double slice_us) { slice_us_ = slice_us; }
 
+  // On all devices together.
   int64_t activation_bytes() const { return activation_bytes_; }
   // The error that lost the device.
   const Status& device_status() const { return device_status_; }
@@ -61,18 +62,19 @@ class CudaExecutor final : public Executor {
     size_t num_states = 0;
   };
 
-  explicit CudaExecutor(const CudaContext& context);
+  explicit CudaExecutor(std::vector<CudaContext> contexts);
   Status AddState(const ForwardLimits& limits, StatePool* pool);
   bool StopsHere(const State& state) const;
   Status Run(State& state, const std::atomic<bool>& preempt, bool* stopped);
-  // Waits for the operators that were given to the device.
+  // Waits for the operators that were given to the devices.
   Status WaitForOperators(State& state);
   bool RunJobs(State& state, const std::atomic<bool>& preempt);
   bool RunOnHost(State& state, const std::atomic<bool>& preempt);
   void TakeOutputs(State& state);
   void Lose(const Status& status);
 
-  const CudaContext context_;
+  const std::vector<CudaContext> contexts_;
+  const CudaContext& context_ = contexts_.front();  // of the rank that leads
   Sampler sampler_;
   Granularity granularity_ = Granularity::kOpTile;
   double ahead_us_ = kAheadUs;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "base/check.h"
 #include "cuda/kernels/launches.h"
@@ -18,27 +19,40 @@ float EmbeddingScale(const ModelConfig& config, DType dtype) {
 
 }  // namespace
 
-CudaPass::CudaPass(const CudaContext& context, const ForwardLimits& limits)
-    : context_(context),
-      limits_(limits),
-      dtype_(context.model.weights->dtype),
+CudaPass::CudaPass(PassRanks ranks)
+    : ranks_(std::move(ranks)),
+      lead_(*ranks_.front()),
+      dtype_(context_.model.weights->dtype),
       layout_(context_.model, limits_, batch_),
-      integers_(context.device, context.model),
-      graphs_(context.device),
-      slices_(config(), dtype_, context.model.weights->matrix_dtype,
-              context.device->persistent_blocks() > 0),
+      graphs_(context_.device),
+      slices_(config(), context_.rank.count, dtype_, context_.model.weights->matrix_dtype,
+              context_.device->persistent_blocks() > 0),
       gathered_slices_(slices_) {}
 
-Result<std::unique_ptr<CudaPass>> CudaPass::Make(const CudaContext& context,
+Result<std::unique_ptr<CudaPass>> CudaPass::Make(std::span<const CudaContext> contexts,
                                                  const ForwardLimits& limits) {
-  std::unique_ptr<CudaPass> pass(new CudaPass(context, limits));
-  SKEIN_ASSIGN_OR_RETURN(pass->memory_, Activations::Make(context.device, context.model, limits));
-  if (!DeviceComputesOutputs(*context.model.weights)) {
+  PassRanks ranks;
+  for (const CudaContext& context : contexts) {
+    SKEIN_ASSIGN_OR_RETURN(ranks.emplace_back(), PassRank::Make(context, limits));
+  }
+  std::unique_ptr<CudaPass> pass(new CudaPass(std::move(ranks)));
+  if (!DeviceComputesOutputs(*pass->context_.model.weights)) {
     ForwardLimits outputs = limits;
     outputs.outputs_alone = true;
-    pass->on_host_ = std::make_unique<ForwardPass>(context.model, outputs);
+    pass->on_host_ = std::make_unique<ForwardPass>(pass->context_.model, outputs);
   }
   return pass;
+}
+
+int64_t CudaPass::activation_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& rank : ranks_) bytes += rank->memory.bytes;
+  return bytes;
+}
+
+void CudaPass::SetNumTokens(int32_t num_tokens) {
+  num_tokens_ = num_tokens;
+  for (const auto& rank : ranks_) rank->layers.set_num_tokens(num_tokens);
 }
 
 Status CudaPass::Begin(std::span<const BlockCopy> copies, std::span<const uint8_t> largest_alone) {
@@ -48,18 +62,18 @@ Status CudaPass::Begin(std::span<const BlockCopy> copies, std::span<const uint8_
   part_ = Part::kInput;
   layer_ = chunk_ = op_ = slice_ = 0;
   graph_.reset();
-  num_tokens_ = batch_.num_tokens();
+  SetNumTokens(batch_.num_tokens());
   const DeviceBatch::Padding padding = {TokensOfGraph(copies), context_.model.kv_layout.num_blocks};
   if (padding.num_tokens == 0 && config().gathers_outputs()) layout_.KeepOutputTokens();
-  SKEIN_RETURN_IF_ERROR(integers_.Assign(batch_, layout_, copies, padding));
-  layers_.FindAdapters(batch_, layout_);
-  layers_.set_num_tokens(num_tokens_);
+  for (const auto& rank : ranks_) {
+    SKEIN_RETURN_IF_ERROR(rank->integers.Assign(batch_, layout_, copies, padding));
+    rank->layers.FindAdapters(batch_, layout_);
+  }
   if (padding.num_tokens == 0) {
     AssignSlices(slice_us_);
     return Status::Ok();
   }
-  num_tokens_ = padding.num_tokens;
-  layers_.set_num_tokens(num_tokens_);
+  SetNumTokens(padding.num_tokens);
   return FindGraph();
 }
 
@@ -69,7 +83,9 @@ int32_t CudaPass::TokensOfGraph(std::span<const BlockCopy> copies) const {
   const std::span<const OutputChunk> outputs = layout_.outputs();
   const bool decodes = std::ssize(batch_.rows) == count && outputs.size() == 1 &&
                        outputs[0].kind == OutputKind::kLogits && outputs[0].count == count;
-  if (!context_.graphs || !decodes || !copies.empty() || !layout_.forks().empty()) return 0;
+  if (!context_.graphs || ranks_.size() > 1 || !decodes || !copies.empty() ||
+      !layout_.forks().empty())
+    return 0;
   if (layout_.num_own_blocks() > 0 || layout_.has_adapters()) return 0;
   if (config().has_linear_layers() && HasWaves(batch_)) return 0;
   const auto rounded = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(count)));
@@ -77,24 +93,26 @@ int32_t CudaPass::TokensOfGraph(std::span<const BlockCopy> copies) const {
 }
 
 Status CudaPass::FindGraph() {
-  const PassGraphs::Shape shape = {num_tokens_, integers_.tiles().num_segments, integers_.memory()};
+  const DeviceBatch& integers = lead_.integers;
+  const PassGraphs::Shape shape = {num_tokens_, integers.tiles().num_segments, integers.memory()};
   graph_ = graphs_.Find(shape);
   if (graph_) return Status::Ok();
   graph_ = 0;  // num_outputs
   AssignSlices(std::numeric_limits<double>::infinity());
   std::vector<Launch> launches;
-  launcher_.set_recording(&launches);
+  lead_.launcher.set_recording(&launches);
   Input();
   for (int32_t layer = 0; layer < config().num_layers; ++layer) {
-    layers_.set_layer(layer);
+    lead_.layers.set_layer(layer);
     for (int op = 0; op < kLayerOps; ++op) {
-      if (layers_.Has(op)) layers_.Run(op, slices_.Of(op, config().IsLocal(layer)).front());
+      if (!lead_.layers.Has(op)) continue;
+      lead_.layers.Run(op, slices_.Of(op, config().IsLocal(layer)).front());
     }
   }
   BeginChunk();
   for (int op = 0; op < kOutputOps; ++op) outputs_.Run(op);
   outputs_.FindLargest();  // it costs little where nobody asks for it
-  launcher_.set_recording(nullptr);
+  lead_.launcher.set_recording(nullptr);
   SKEIN_ASSIGN_OR_RETURN(graph_, graphs_.Add(shape, launches));
   return Status::Ok();
 }
@@ -145,7 +163,8 @@ PassStatus CudaPass::Step() {
 }
 
 void CudaPass::AssignSlices(double slice_us) {
-  const BatchExtras& extras = integers_.extras();
+  const DeviceBatch& integers = lead_.integers;  // the tiles of all ranks are equal
+  const BatchExtras& extras = integers.extras();
   const auto work_of = [&](int32_t num_tokens, const DeviceBatch::Tiles& tiles) {
     return BatchWork{.num_tokens = num_tokens,
                      .tiles = tiles.on_host,
@@ -154,27 +173,28 @@ void CudaPass::AssignSlices(double slice_us) {
                      .locally_after = extras.locally_after,
                      .delta_tokens = extras.delta_tokens};
   };
-  slices_.Assign(work_of(num_tokens_, integers_.tiles()), slice_us);
-  if (integers_.num_gathered() == 0) return;
-  gathered_slices_.Assign(work_of(integers_.num_gathered(), integers_.gathered_tiles()), slice_us);
+  slices_.Assign(work_of(num_tokens_, integers.tiles()), slice_us);
+  if (integers.num_gathered() == 0) return;
+  gathered_slices_.Assign(work_of(integers.num_gathered(), integers.gathered_tiles()), slice_us);
 }
 
-// The slices of an operator of the layer that layers_ has.
+// The slices of an operator of the layer that the ranks have.
 std::span<const OperatorSlice> CudaPass::SlicesOf(int op) const {
-  const bool gathered = layers_.Gathers() && op >= kAttention;
+  const bool gathered = lead_.layers.Gathers() && op >= kAttention;
   return (gathered ? gathered_slices_ : slices_).Of(op, config().IsLocal(layer_));
 }
 
 void CudaPass::LayerOperator() {
-  layers_.set_layer(layer_);
-  while (!layers_.Has(op_)) ++op_;  // at the layer's begin
+  for (const auto& rank : ranks_) rank->layers.set_layer(layer_);
+  while (!lead_.layers.Has(op_)) ++op_;  // at the layer's begin
   const std::span<const OperatorSlice> slices = SlicesOf(op_);
   const OperatorSlice& slice = slices[slice_];
   step_us_ = slice.us;
-  layers_.Run(op_, slice);
+  for (const auto& rank : ranks_) rank->layers.Run(op_, slice);
   if (++slice_ < std::ssize(slices)) return;
+  step_us_ += ShareBehind(ranks_, op_);
   slice_ = 0;
-  while (++op_ < kLayerOps && !layers_.Has(op_)) {
+  while (++op_ < kLayerOps && !lead_.layers.Has(op_)) {
   }
   if (op_ < kLayerOps) return;
   op_ = 0;
@@ -183,46 +203,52 @@ void CudaPass::LayerOperator() {
 
 void CudaPass::Input() {
   step_us_ = OperatorSlices::BytesUs(6.0 * num_tokens_ * config().hidden_size);
-  const KvLayout& kv = context_.model.kv_layout;
-  if (integers_.num_copies() > 0) {
-    launcher_.Run(CopySlotsLaunch(dtype_, {.copies = integers_.copies(),
-                                           .num_copies = integers_.num_copies(),
-                                           .num_kv_heads = kv.num_kv_heads,
-                                           .head_dim_padded = kv.head_dim_padded(),
-                                           .num_layers = kv.num_layers,
-                                           .layer_bytes = static_cast<int64_t>(kv.layer_bytes()),
-                                           .kv = launcher_.KvOf(0)}));
+  for (const auto& rank : ranks_) Input(*rank);
+}
+
+void CudaPass::Input(PassRank& rank) {
+  const KvLayout& kv = rank.context.model.kv_layout;
+  const DeviceBatch& integers = rank.integers;
+  if (integers.num_copies() > 0) {
+    rank.launcher.Run(
+        CopySlotsLaunch(dtype_, {.copies = integers.copies(),
+                                 .num_copies = integers.num_copies(),
+                                 .num_kv_heads = kv.num_kv_heads,
+                                 .head_dim_padded = kv.head_dim_padded(),
+                                 .num_layers = kv.num_layers,
+                                 .layer_bytes = static_cast<int64_t>(kv.layer_bytes()),
+                                 .kv = rank.launcher.KvOf(0)}));
   }
-  const DeviceWeights& weights = *context_.weights;
+  const DeviceWeights& weights = *rank.context.weights;
   const DeviceMatrix& matrix =
       weights.embedding_blocks.n > 0 ? weights.embedding_blocks : weights.output;
   const bool panels = weights.embedding == nullptr;
-  launcher_.Run(EmbedLaunch(panels ? matrix.dtype : dtype_, panels,
-                            {.tokens = integers_.tokens(),
-                             .table = panels ? matrix.panels : weights.embedding,
-                             .scales = matrix.scales,
-                             .places = matrix.places,
-                             .num_tokens = num_tokens_,
-                             .hidden = config().hidden_size,
-                             .words = matrix.words,
-                             .scale = EmbeddingScale(config(), dtype_),
-                             .x = memory_.x.as<float>()}));
-  AddToInput(weights.segments, integers_.segments());
-  AddToInput(weights.positions, integers_.positions());
+  rank.launcher.Run(EmbedLaunch(panels ? matrix.dtype : dtype_, panels,
+                                {.tokens = integers.tokens(),
+                                 .table = panels ? matrix.panels : weights.embedding,
+                                 .scales = matrix.scales,
+                                 .places = matrix.places,
+                                 .num_tokens = num_tokens_,
+                                 .hidden = config().hidden_size,
+                                 .words = matrix.words,
+                                 .scale = EmbeddingScale(config(), dtype_),
+                                 .x = rank.memory.x.as<float>()}));
+  AddToInput(rank, weights.segments, integers.segments());
+  AddToInput(rank, weights.positions, integers.positions());
 }
 
 // Adds rows of an encoder's table to the embeddings.
-void CudaPass::AddToInput(const float* table, const int32_t* rows) {
+void CudaPass::AddToInput(PassRank& rank, const float* table, const int32_t* rows) {
   if (table == nullptr) return;
-  launcher_.Run(AddTableRowsLaunch({.table = table,
-                                    .rows = rows,
-                                    .num_rows = num_tokens_,
-                                    .width = config().hidden_size,
-                                    .x = memory_.x.as<float>()}));
+  rank.launcher.Run(AddTableRowsLaunch({.table = table,
+                                        .rows = rows,
+                                        .num_rows = num_tokens_,
+                                        .width = config().hidden_size,
+                                        .x = rank.memory.x.as<float>()}));
 }
 
 void CudaPass::BeginChunk() {
-  outputs_.Begin(chunk_, chunk(), graph_ ? num_tokens_ : chunk().count, layers_.result(),
+  outputs_.Begin(chunk_, chunk(), graph_ ? num_tokens_ : chunk().count, lead_.layers.result(),
                  largest_alone_);
 }
 
@@ -237,12 +263,12 @@ void CudaPass::OutputOperator() {
 
 // The residual stream at the tokens of outputs, which are the active ones.
 void CudaPass::CopyResult() {
-  context_.device->CopyToHost(memory_.x_on_host.as<void>(), layers_.result(),
+  context_.device->CopyToHost(lead_.memory.x_on_host.as<void>(), lead_.layers.result(),
                               int64_t{layout_.num_active()} * config().hidden_size * sizeof(float));
 }
 
 ForwardPass& CudaPass::BeginOutputsOnHost() {
-  on_host_->BeginOutputs(batch_, memory_.x_on_host.as<float>());
+  on_host_->BeginOutputs(batch_, lead_.memory.x_on_host.as<float>());
   return *on_host_;
 }
 

@@ -9,14 +9,11 @@
 
 #include "base/result.h"
 #include "cuda/device/device.h"
-#include "cuda/executor/activations.h"
 #include "cuda/executor/cuda_context.h"
-#include "cuda/executor/device_batch.h"
-#include "cuda/executor/launcher.h"
-#include "cuda/executor/operators/layer_operators.h"
 #include "cuda/executor/operators/operator_slices.h"
 #include "cuda/executor/operators/output_operators.h"
 #include "cuda/executor/pass_graphs.h"
+#include "cuda/executor/pass_rank.h"
 #include "cuda/kernels/args.h"
 #include "model/forward/batch.h"
 #include "model/forward/context.h"
@@ -33,9 +30,10 @@ enum class PassStatus {
   kDone,
 };
 
-// One forward pass over a batch on the device, operator by operator. It rounds at the same points
-// as ForwardPass, so that the bits are equal if the class of products is. Its activations are
-// allocated once.
+// One forward pass over a batch, operator by operator, on one device or on several together: each
+// gets its part of an operator in turn, so all stop behind the same one. The first computes the
+// outputs alone. It rounds at the same points as ForwardPass, so that the bits are equal if the
+// class of products is. Its activations are allocated once.
 //
 //   fill batch() --> Begin --> Step, Step, ... --+--> kDone
 //                                ^               |
@@ -43,8 +41,8 @@ enum class PassStatus {
 //                                                +--> BeginOutputsOnHost: kResult
 class CudaPass {
  public:
-  // Fails as Device::Allocate does.
-  static Result<std::unique_ptr<CudaPass>> Make(const CudaContext& context,
+  // contexts: one for each rank, in order. Fails as Device::Allocate does.
+  static Result<std::unique_ptr<CudaPass>> Make(std::span<const CudaContext> contexts,
                                                 const ForwardLimits& limits);
 
   ForwardBatch& batch() { return batch_; }
@@ -72,11 +70,12 @@ class CudaPass {
   // valid until the next Begin.
   ForwardPass& BeginOutputsOnHost();
 
-  int64_t activation_bytes() const { return memory_.bytes; }
+  // On all devices together.
+  int64_t activation_bytes() const;
 
  private:
   enum class Part : uint8_t { kInput, kLayers, kOutputs };
-  CudaPass(const CudaContext& context, const ForwardLimits& limits);
+  explicit CudaPass(PassRanks ranks);
   bool Finished() const;
   // The tokens of the batch's graph, those that pad it included; 0: it runs operator by operator.
   int32_t TokensOfGraph(std::span<const BlockCopy> copies) const;
@@ -85,18 +84,21 @@ class CudaPass {
   std::span<const OperatorSlice> SlicesOf(int op) const;
   void LayerOperator();
   void Input();
-  void AddToInput(const float* table, const int32_t* rows);
+  void Input(PassRank& rank);
+  void AddToInput(PassRank& rank, const float* table, const int32_t* rows);
   void BeginChunk();
   void OutputOperator();
   void CopyResult();
+  void SetNumTokens(int32_t num_tokens);
   const ModelConfig& config() const { return context_.model.weights->config; }
 
-  const CudaContext context_;
-  const ForwardLimits limits_;
+  const PassRanks ranks_;
+  PassRank& lead_;  // the first of them
+  const CudaContext& context_ = lead_.context;
+  const ForwardLimits& limits_ = lead_.limits;
   const DType dtype_;
   ForwardBatch batch_;
   BatchLayout layout_;
-  DeviceBatch integers_;
   std::span<const uint8_t> largest_alone_;
   int32_t num_tokens_ = 0;  // of the batch, those that pad it included
   PassGraphs graphs_;
@@ -111,10 +113,7 @@ class CudaPass {
   OperatorSlices slices_;
   OperatorSlices gathered_slices_;  // of the last layer, if it gathers rows: kAttention and behind
 
-  Activations memory_;
-  Launcher launcher_{context_, &memory_};
-  LayerOperators layers_{context_, limits_, &memory_, &integers_, &launcher_};
-  OutputOperators outputs_{context_, &memory_, &integers_, &launcher_};
+  OutputOperators outputs_{context_, &lead_.memory, &lead_.integers, &lead_.launcher};
   std::unique_ptr<ForwardPass> on_host_;  // null: the device computes the outputs
 };
 

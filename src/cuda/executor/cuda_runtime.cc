@@ -29,10 +29,35 @@ int64_t BytesOf(const RopeAngles* rope) {
   return rope == nullptr ? 0 : static_cast<int64_t>(rope->bytes());
 }
 
+// What one device has.
+struct RankMemory {
+  Rank rank;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<DeviceWeights> weights;
+  DeviceRope rope, local_rope;
+  Buffer states;  // StateLayout
+};
+
+// The kernels of each device write to the memory of all others.
+Status Connect(const std::vector<RankMemory>& ranks) {
+  for (const RankMemory& from : ranks) {
+    for (const RankMemory& to : ranks) {
+      if (&from != &to) SKEIN_RETURN_IF_ERROR(from.device->Connect(*to.device));
+    }
+  }
+  return Status::Ok();
+}
+
 class CudaRuntime final : public Runtime {
  public:
-  CudaRuntime(std::unique_ptr<Device> device, int threads, std::unique_ptr<Kernels> kernels)
-      : device_(std::move(device)), team_(threads), kernels_(std::move(kernels)) {}
+  CudaRuntime(std::vector<std::unique_ptr<Device>> devices, int threads,
+              std::unique_ptr<Kernels> kernels)
+      : team_(threads), kernels_(std::move(kernels)) {
+    const auto count = static_cast<int32_t>(devices.size());
+    for (int32_t index = 0; index < count; ++index) {
+      ranks_.push_back({.rank = {index, count}, .device = std::move(devices[index])});
+    }
+  }
 
   Status Load(const CudaRuntimeOptions& options, const ModelConfig& config);
 
@@ -47,36 +72,47 @@ class CudaRuntime final : public Runtime {
   int32_t max_model_len() const override { return max_model_len_; }
   int32_t long_prompt_tokens() const override { return long_prompt_tokens_; }
   MemoryReport Memory() const override {
-    return {.weight_bytes = on_device_->bytes,
-            .kv_bytes = static_cast<int64_t>(kv_->bytes()),
-            .kv_block_bytes = static_cast<int64_t>(kv_->port_bytes()),
-            .state_bytes = static_cast<int64_t>(states_.bytes()),
-            .rope_bytes = BytesOf(rope_.get()) + BytesOf(local_rope_.get()),
-            .activation_bytes = executor_->activation_bytes()};
+    const auto num_ranks = static_cast<int64_t>(ranks_.size());
+    MemoryReport report = {
+        .kv_bytes = static_cast<int64_t>(kv_->bytes()),
+        .kv_block_bytes = static_cast<int64_t>(kv_->port_bytes()),
+        .rope_bytes = num_ranks * (BytesOf(rope_.get()) + BytesOf(local_rope_.get())),
+        .activation_bytes = executor_->activation_bytes()};
+    for (const RankMemory& rank : ranks_) {
+      report.weight_bytes += rank.weights->bytes;
+      report.state_bytes += static_cast<int64_t>(rank.states.bytes());
+    }
+    return report;
   }
 
  private:
   Status LoadModel(const CudaRuntimeOptions& options, const ModelConfig& config);
   // The ropes of all layers, and of those with a window.
   Status MakeRopes(int32_t num_positions);
-  // The KV blocks that the options and what is free allow.
+  // The states of linear layers.
+  Status MakeStates(const StateLayout& layout);
+  // What the passes of each rank share.
+  std::vector<CudaContext> MakeContexts(const CudaRuntimeOptions& options,
+                                        const StateLayout& states, const KvLayout& kv);
+  // The least memory that a device has free.
+  int64_t FreeBytes() const;
+  // The KV blocks that the options and what is free allow, of which a device has its part.
+  // left_bytes: what is free beside weights and activations.
   Result<int32_t> PlanBlocks(const CudaRuntimeOptions& options, const ForwardLimits& limits,
-                             int32_t max_model_len, int64_t activation_bytes, int64_t block_bytes);
-  // The largest step, and what its activations take. A whole prompt that is longer than other steps
-  // is shortened until they take at most half of the free memory.
-  Result<ForwardLimits> PlanStep(const CudaRuntimeOptions& options, const CudaContext& context,
-                                 int32_t max_model_len, int64_t* activation_bytes);
+                             int32_t max_model_len, int64_t left_bytes, int64_t block_bytes);
+  // The largest step, and what its activations leave free. A whole prompt that is longer than other
+  // steps is shortened until they take at most half of the free memory.
+  Result<ForwardLimits> PlanStep(const CudaRuntimeOptions& options,
+                                 const std::vector<CudaContext>& contexts, int32_t max_model_len,
+                                 int64_t* left_bytes);
 
-  std::unique_ptr<Device> device_;
+  std::vector<RankMemory> ranks_;
   ThreadTeam team_;
   std::unique_ptr<Kernels> kernels_;
-  ModelWeights weights_;  // without the layers, which are on the device alone
+  ModelWeights weights_;  // without the layers, which are on the devices alone
   std::vector<LoraWeights> adapters_;
-  std::unique_ptr<DeviceWeights> on_device_;
   std::unique_ptr<RopeAngles> rope_, local_rope_;
-  DeviceRope rope_on_device_, local_rope_on_device_;
   std::unique_ptr<DeviceKv> kv_;
-  Buffer states_;  // StateLayout
   std::unique_ptr<CudaExecutor> executor_;
   int32_t max_model_len_ = 0;
   int32_t long_prompt_tokens_ = 0;
@@ -102,8 +138,11 @@ Status CudaRuntime::LoadModel(const CudaRuntimeOptions& options, const ModelConf
   SKEIN_RETURN_IF_ERROR(LoadDenseModules(options.dense, &weights_));
   SKEIN_RETURN_IF_ERROR(CheckDeviceComputes(weights_));
   SKEIN_ASSIGN_OR_RETURN(adapters_, LoadAdapters(options.adapters, config, dtype));
-  SKEIN_ASSIGN_OR_RETURN(on_device_, DeviceWeights::Upload(weights_, device_.get()));
-  SKEIN_RETURN_IF_ERROR(on_device_->AddAdapters(adapters_));
+  for (RankMemory& rank : ranks_) {
+    SKEIN_ASSIGN_OR_RETURN(rank.weights,
+                           DeviceWeights::Upload(weights_, rank.rank, rank.device.get()));
+    SKEIN_RETURN_IF_ERROR(rank.weights->AddAdapters(adapters_));
+  }
   weights_.layers.clear();
   weights_.layers.shrink_to_fit();
   return Status::Ok();
@@ -117,17 +156,58 @@ Status CudaRuntime::MakeRopes(int32_t num_positions) {
   };
   if (c.has_rope()) {
     rope_ = angles(c.rope);
-    SKEIN_ASSIGN_OR_RETURN(rope_on_device_, DeviceRope::Upload(*rope_, device_.get()));
   }
-  if (!c.has_local_layers()) return Status::Ok();
-  local_rope_ = angles(c.local.rope);
-  SKEIN_ASSIGN_OR_RETURN(local_rope_on_device_, DeviceRope::Upload(*local_rope_, device_.get()));
+  if (c.has_local_layers()) local_rope_ = angles(c.local.rope);
+  for (RankMemory& rank : ranks_) {
+    Device* const device = rank.device.get();
+    if (rope_ != nullptr) {
+      SKEIN_ASSIGN_OR_RETURN(rank.rope, DeviceRope::Upload(*rope_, device));
+    }
+    if (local_rope_ != nullptr) {
+      SKEIN_ASSIGN_OR_RETURN(rank.local_rope, DeviceRope::Upload(*local_rope_, device));
+    }
+  }
   return Status::Ok();
 }
 
+Status CudaRuntime::MakeStates(const StateLayout& layout) {
+  for (RankMemory& rank : ranks_) {
+    SKEIN_ASSIGN_OR_RETURN(
+        rank.states, Buffer::Make(rank.device.get(), Buffer::Place::kDevice, layout.total_bytes()));
+  }
+  return Status::Ok();
+}
+
+std::vector<CudaContext> CudaRuntime::MakeContexts(const CudaRuntimeOptions& options,
+                                                   const StateLayout& states, const KvLayout& kv) {
+  std::vector<CudaContext> contexts;
+  for (const RankMemory& rank : ranks_) {
+    CudaContext& context = contexts.emplace_back();
+    context.device = rank.device.get();
+    context.rank = rank.rank;
+    context.weights = rank.weights.get();
+    context.model = {&weights_, kernels_.get(), rope_.get(), kv, nullptr, &team_, options.pooling};
+    context.model.state_layout = states;
+    if (!adapters_.empty()) context.model.adapters = &adapters_;
+    if (rope_ != nullptr) context.rope = &rank.rope;
+    if (local_rope_ != nullptr) context.local_rope = &rank.local_rope;
+    context.states = rank.states.as<float>();
+    if (kv_ != nullptr) context.kv = kv_->data(rank.rank.index);
+  }
+  return contexts;
+}
+
+int64_t CudaRuntime::FreeBytes() const {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const RankMemory& rank : ranks_) {
+    least = std::min(least, rank.device->Memory().free_bytes);
+  }
+  return least;
+}
+
 Result<ForwardLimits> CudaRuntime::PlanStep(const CudaRuntimeOptions& options,
-                                            const CudaContext& context, int32_t max_model_len,
-                                            int64_t* activation_bytes) {
+                                            const std::vector<CudaContext>& contexts,
+                                            int32_t max_model_len, int64_t* left_bytes) {
   const StepBounds bounds =
       StepBoundsOf(options.retention, max_model_len, options.max_num_batched_tokens);
   ForwardLimits limits = {
@@ -137,22 +217,21 @@ Result<ForwardLimits> CudaRuntime::PlanStep(const CudaRuntimeOptions& options,
   for (;; long_prompt_tokens_ /= 2) {
     const int32_t beside = long_prompt_tokens_ > 0 ? options.max_num_seqs : 0;
     limits.max_tokens = std::max(bounds.max_tokens, long_prompt_tokens_ + beside);
-    const int64_t free_bytes = device_->Memory().free_bytes;
+    const int64_t free_bytes = FreeBytes();
     // The activations' size is known when they are there.
-    Result<std::unique_ptr<CudaExecutor>> trial =
-        CudaExecutor::Make(context, limits, StatesOf(options.num_steps, options.max_num_seqs));
-    if (trial.ok()) *activation_bytes = (*trial)->activation_bytes();
-    if (trial.ok() && (*activation_bytes <= free_bytes / 2 || long_prompt_tokens_ == 0)) {
-      return limits;
-    }
+    const Result<std::unique_ptr<CudaExecutor>> trial =
+        CudaExecutor::Make(contexts, limits, StatesOf(options.num_steps, options.max_num_seqs));
+    if (trial.ok()) *left_bytes = FreeBytes();
+    if (trial.ok() && (*left_bytes >= free_bytes / 2 || long_prompt_tokens_ == 0)) return limits;
     if (long_prompt_tokens_ == 0) return trial.status();
   }
 }
 
 Result<int32_t> CudaRuntime::PlanBlocks(const CudaRuntimeOptions& options,
                                         const ForwardLimits& limits, int32_t max_model_len,
-                                        int64_t activation_bytes, int64_t block_bytes) {
-  const int64_t left = std::max<int64_t>(0, device_->Memory().free_bytes - activation_bytes);
+                                        int64_t left_bytes, int64_t block_bytes) {
+  // Of each device, if all have as little free as the one with the least.
+  const int64_t left = left_bytes * static_cast<int64_t>(ranks_.size());
   int64_t blocks = options.num_kv_blocks;
   if (blocks == 0) {
     const int64_t bytes =
@@ -175,37 +254,32 @@ Result<int32_t> CudaRuntime::PlanBlocks(const CudaRuntimeOptions& options,
 }
 
 Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& config) {
+  SKEIN_RETURN_IF_ERROR(Connect(ranks_));
   SKEIN_RETURN_IF_ERROR(LoadModel(options, config));
   const int32_t wanted_len =
       options.max_model_len > 0 ? options.max_model_len : config.max_position;
   const StepStates states = StatesOf(options.num_steps, options.max_num_seqs);
   SKEIN_RETURN_IF_ERROR(MakeRopes(wanted_len));
+  StateLayout states_of;
+  if (config.has_linear_layers()) {
+    states_of = StateLayout(config, StatesFor(config, options.max_num_seqs));
+    SKEIN_RETURN_IF_ERROR(MakeStates(states_of));
+  }
   KvLayout layout = {weights_.dtype, config.num_kv_layers(), 0, config.num_kv_heads,
                      config.head_dim};
-  CudaContext context = {.device = device_.get(), .weights = on_device_.get()};
-  context.model = {&weights_, kernels_.get(), rope_.get(),    layout,
-                   nullptr,   &team_,         options.pooling};
-  if (!adapters_.empty()) context.model.adapters = &adapters_;
-  if (rope_ != nullptr) context.rope = &rope_on_device_;
-  if (local_rope_ != nullptr) context.local_rope = &local_rope_on_device_;
-  if (config.has_linear_layers()) {
-    const StateLayout states_of(config, StatesFor(config, options.max_num_seqs));
-    SKEIN_ASSIGN_OR_RETURN(
-        states_, Buffer::Make(device_.get(), Buffer::Place::kDevice, states_of.total_bytes()));
-    context.model.state_layout = states_of;
-    context.states = states_.as<float>();
-  }
-  int64_t activation_bytes = 0;
-  SKEIN_ASSIGN_OR_RETURN(const ForwardLimits limits,
-                         PlanStep(options, context, wanted_len, &activation_bytes));
+  int64_t left_bytes = 0;
+  SKEIN_ASSIGN_OR_RETURN(
+      const ForwardLimits limits,
+      PlanStep(options, MakeContexts(options, states_of, layout), wanted_len, &left_bytes));
   layout.num_blocks = 1;
-  SKEIN_ASSIGN_OR_RETURN(layout.num_blocks,
-                         PlanBlocks(options, limits, wanted_len, activation_bytes,
-                                    static_cast<int64_t>(layout.total_bytes())));
-  SKEIN_ASSIGN_OR_RETURN(kv_, DeviceKv::Make(layout, device_.get()));
-  context.kv = kv_->data();
-  context.model.kv_layout = layout;
-  SKEIN_ASSIGN_OR_RETURN(executor_, CudaExecutor::Make(context, limits, states));
+  SKEIN_ASSIGN_OR_RETURN(layout.num_blocks, PlanBlocks(options, limits, wanted_len, left_bytes,
+                                                       static_cast<int64_t>(layout.total_bytes())));
+  std::vector<Device*> devices;
+  for (const RankMemory& rank : ranks_) devices.push_back(rank.device.get());
+  SKEIN_ASSIGN_OR_RETURN(kv_, DeviceKv::Make(layout, std::move(devices)));
+  SKEIN_ASSIGN_OR_RETURN(
+      executor_,
+      CudaExecutor::Make(MakeContexts(options, states_of, kv_->rank_layout()), limits, states));
   executor_->set_granularity(options.granularity);
   const int64_t kept =
       options.retention == Retention::kAll ? int64_t{layout.num_blocks} * kBlockTokens : wanted_len;
@@ -221,6 +295,13 @@ Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& c
 
 Result<std::unique_ptr<Runtime>> LoadCudaRuntime(const CudaRuntimeOptions& options,
                                                  std::unique_ptr<Device> device) {
+  std::vector<std::unique_ptr<Device>> devices;
+  devices.push_back(std::move(device));
+  return LoadCudaRuntime(options, std::move(devices));
+}
+
+Result<std::unique_ptr<Runtime>> LoadCudaRuntime(const CudaRuntimeOptions& options,
+                                                 std::vector<std::unique_ptr<Device>> devices) {
   SKEIN_ASSIGN_OR_RETURN(ModelConfig config, LoadModelConfig(options.model_dir));
   SKEIN_RETURN_IF_ERROR(AdaptHead(options.pooling, &config));
   if (options.max_model_len > config.max_position) {
@@ -228,10 +309,15 @@ Result<std::unique_ptr<Runtime>> LoadCudaRuntime(const CudaRuntimeOptions& optio
                                         "; the model reaches to " +
                                         std::to_string(config.max_position));
   }
+  SKEIN_RETURN_IF_ERROR(CheckRanks(config, static_cast<int32_t>(devices.size())));
+  if (devices.size() > 1 && !options.adapters.empty()) {
+    return Status(StatusCode::kUnsupported,
+                  "several devices do not compute adapters together yet; --tp 1 does", "lora");
+  }
   // The bits of draws do not depend on the instruction set.
   SKEIN_ASSIGN_OR_RETURN(const Isa isa, SelectIsa());
   SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<Kernels> kernels, MakeKernels(isa));
-  auto runtime = std::make_unique<CudaRuntime>(std::move(device), ThreadsOrAll(options.threads),
+  auto runtime = std::make_unique<CudaRuntime>(std::move(devices), ThreadsOrAll(options.threads),
                                                std::move(kernels));
   SKEIN_RETURN_IF_ERROR(runtime->Load(options, config));
   return std::unique_ptr<Runtime>(std::move(runtime));

@@ -44,5 +44,9 @@ struct CudaRuntimeOptions {
 // enough memory for the weights, the activations or the KV memory that is asked for.
 Result<std::unique_ptr<Runtime>> LoadCudaRuntime(const CudaRuntimeOptions& options,
                                                  std::unique_ptr<Device> device);
+// The same on several devices that compute each operator together. Fails as CheckRanks and
+// Device::Connect do, too.
+Result<std::unique_ptr<Runtime>> LoadCudaRuntime(const CudaRuntimeOptions& options,
+                                                 std::vector<std::unique_ptr<Device>> devices);
 
 }  // namespace skein::cuda

@@ -23,7 +23,7 @@ DeviceBatch::DeviceBatch(Device* device, const ForwardContext& model)
       pooling_(model.pooling),
       computes_outputs_(DeviceComputesOutputs(*model.weights)),
       group_size_(config_.num_heads / config_.num_kv_heads),
-      wide_rows_(WideRows(model.weights->dtype, model.kv_layout.head_dim_padded())) {}
+      kv_layout_(model.kv_layout) {}
 
 Status DeviceBatch::Assign(const ForwardBatch& batch, const BatchLayout& layout,
                            std::span<const BlockCopy> copies, const Padding& padding) {
@@ -131,10 +131,10 @@ DeviceBatch::TileWords DeviceBatch::AddTiles(const ForwardBatch& batch, const Ba
     most_rows = std::max(most_rows, run.count * group_size_);
     narrow_tiles += CeilDiv(run.count * group_size_, kAttentionRows);
   }
+  int32_t wide_rows = WideRows(kv_layout_.dtype, kv_layout_.head_dim_padded());
   // The kernel with tiles of eight warps knows no hidden keys.
-  const int32_t wide_rows =
-      extras_.visible_words > 0 ? std::min(wide_rows_, kFourWarpRows) : wide_rows_;
-  tiles.rows = AttentionTileRows(wide_rows, most_rows, narrow_tiles * config_.num_kv_heads);
+  if (extras_.visible_words > 0) wide_rows = std::min(wide_rows, kFourWarpRows);
+  tiles.rows = AttentionTileRows(wide_rows, most_rows, narrow_tiles * kv_layout_.num_kv_heads);
   if (tiles.rows > kAttentionRows) {
     AddTilesOf(batch, layout, true, &tiles);
     tiles.num_wide = tiles.count;

@@ -8,6 +8,7 @@
 #include "cuda/device/device.h"
 #include "cuda/executor/batch_extras.h"
 #include "cuda/kernels/args.h"
+#include "kernels/kv_layout.h"
 #include "model/config/config.h"
 #include "model/forward/context.h"
 #include "model/forward/layout.h"
@@ -142,7 +143,7 @@ class DeviceBatch {
   const Pooling pooling_;
   const bool computes_outputs_;  // DeviceComputesOutputs
   const int32_t group_size_;     // query heads of a KV head
-  const int32_t wide_rows_;      // WideRows
+  const KvLayout kv_layout_;     // of the rank's heads
   std::vector<int32_t> words_;
   Buffer on_host_, on_device_;
   size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0;  // indices in words_

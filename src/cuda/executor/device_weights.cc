@@ -3,11 +3,47 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <utility>
 
+#include "base/ceil_div.h"
 #include "base/check.h"
 #include "cuda/kernels/panel_places.h"
 
 namespace skein::cuda {
+namespace {
+
+// The panels of a range of rows.
+struct Panels {
+  explicit Panels(const ColumnRange& rows)
+      : begin(rows.begin / kPanelCols), end(CeilDiv(rows.end, kPanelCols)) {}
+
+  int32_t begin, end;
+};
+
+int32_t NumPanels(const std::vector<ColumnRange>& rows) {
+  int32_t count = 0;
+  for (const ColumnRange& range : rows) count += Panels(range).end - Panels(range).begin;
+  return count;
+}
+
+// The rows of q, k and v that belong to the rank's heads.
+std::vector<ColumnRange> RowsOfHeads(const Rank& rank, const ModelConfig& config) {
+  const int32_t q = config.num_heads * config.head_dim, k = config.num_kv_heads * config.head_dim;
+  std::vector<ColumnRange> rows;
+  for (const auto& [first, width] : {std::pair(0, q), {q, k}, {q + k, k}}) {
+    const ColumnRange own = ColumnsOf(rank, width);
+    rows.push_back({first + own.begin, first + own.end});
+  }
+  return rows;
+}
+
+// The rows of gate and of up that belong to the rank's columns, zeros between them included.
+std::vector<ColumnRange> RowsOfGates(const Rank& rank, int32_t padded) {
+  const ColumnRange own = ColumnsOf(rank, padded);
+  return {own, {padded + own.begin, padded + own.end}};
+}
+
+}  // namespace
 
 std::optional<Gate> GateOf(Activation activation) {
   switch (activation) {
@@ -74,13 +110,18 @@ bool DeviceComputesOutputs(const ModelWeights& weights) {
   return false;
 }
 
-Result<const void*> DeviceWeights::Put(const void* data, size_t size) {
+Result<std::byte*> DeviceWeights::Allocate(size_t size) {
   SKEIN_ASSIGN_OR_RETURN(Buffer buffer, Buffer::Make(device_, Buffer::Place::kDevice, size));
-  device_->CopyToDevice(buffer.as<void>(), data, size);
-  const void* memory = buffer.as<void>();
+  auto* const memory = buffer.as<std::byte>();
   bytes += static_cast<int64_t>(size);
   buffers_.push_back(std::move(buffer));
   return memory;
+}
+
+Result<const void*> DeviceWeights::Put(const void* data, size_t size) {
+  SKEIN_ASSIGN_OR_RETURN(std::byte* const memory, Allocate(size));
+  device_->CopyToDevice(memory, data, size);
+  return static_cast<const void*>(memory);
 }
 
 Status DeviceWeights::Put(const std::vector<float>& values, const float** out) {
@@ -90,27 +131,68 @@ Status DeviceWeights::Put(const std::vector<float>& values, const float** out) {
   return Status::Ok();
 }
 
-Status DeviceWeights::Put(const PackedWeight& weight, DeviceMatrix* out) {
-  if (weight.n() == 0) return Status::Ok();
-  if (weight.dtype() == DType::kBlocks) return PutBlocks(weight, out);
-  const int32_t panels = (weight.n() + kPanelCols - 1) / kPanelCols;
-  const int64_t row_bytes = weight.k_padded() * static_cast<int64_t>(SizeOf(weight.dtype()));
-  *out = {.n = weight.n(),
-          .k = weight.k(),
-          .words = static_cast<int32_t>(row_bytes / 4),
-          .dtype = weight.dtype()};
-  SKEIN_ASSIGN_OR_RETURN(out->panels, Put(weight.panel(0), panels * kPanelCols * row_bytes));
-  if (weight.dtype() != DType::kInt8) return Status::Ok();
-  SKEIN_ASSIGN_OR_RETURN(const void* scales,
-                         Put(weight.scales(), panels * kPanelCols * sizeof(float)));
-  out->scales = static_cast<const float*>(scales);
+Status DeviceWeights::PutRows(const std::vector<float>& values, const Rows& rows,
+                              const float** out) {
+  if (values.empty()) return Status::Ok();
+  SKEIN_ASSIGN_OR_RETURN(std::byte* const memory,
+                         Allocate(NumPanels(rows) * kPanelCols * sizeof(float)));
+  *out = reinterpret_cast<const float*>(memory);
+  size_t at = 0;
+  for (const ColumnRange& range : rows) {
+    SKEIN_CHECK(range.end <= std::ssize(values));
+    device_->CopyToDevice(memory + at, &values[range.begin], range.size() * sizeof(float));
+    at += NumPanels({range}) * kPanelCols * sizeof(float);
+  }
   return Status::Ok();
 }
 
-Status DeviceWeights::PutBlocks(const PackedWeight& weight, DeviceMatrix* out) {
-  const std::vector<PanelPlace> places = PlacesOf(weight);
-  *out = {.n = weight.n(), .k = weight.k(), .words = weight.k() / 4, .dtype = DType::kBlocks};
-  SKEIN_ASSIGN_OR_RETURN(out->panels, Put(weight.panel(0), BytesOfPanels(weight)));
+Status DeviceWeights::PutRows(const PackedWeight& weight, const Rows& rows, DeviceMatrix* out) {
+  if (weight.n() == 0) return Status::Ok();
+  if (weight.dtype() == DType::kBlocks) return PutBlocks(weight, rows, out);
+  const int64_t row_bytes = weight.k_padded() * static_cast<int64_t>(SizeOf(weight.dtype()));
+  *out = {.k = weight.k(), .words = static_cast<int32_t>(row_bytes / 4), .dtype = weight.dtype()};
+  const int64_t panel_bytes = kPanelCols * row_bytes;
+  SKEIN_ASSIGN_OR_RETURN(std::byte * to, Allocate(NumPanels(rows) * panel_bytes));
+  out->panels = to;
+  for (const ColumnRange& range : rows) {
+    const Panels panels(range);
+    const int64_t size = (panels.end - panels.begin) * panel_bytes;
+    device_->CopyToDevice(to, weight.panel(panels.begin), size);
+    to += size;
+    out->n += range.size();
+  }
+  if (weight.dtype() != DType::kInt8) return Status::Ok();
+  const std::vector<float> scales(weight.scales(), weight.scales() + weight.n());
+  SKEIN_RETURN_IF_ERROR(PutRows(scales, rows, &out->scales));
+  return device_->WaitForAll();  // for `scales`
+}
+
+Status DeviceWeights::PutBlocks(const PackedWeight& weight, const Rows& rows, DeviceMatrix* out) {
+  const std::vector<PanelPlace> all = PlacesOf(weight);
+  const auto end = static_cast<int64_t>(BytesOfPanels(weight));
+  const auto begin_of = [&](size_t panel) { return panel < all.size() ? all[panel].values : end; };
+  *out = {.k = weight.k(), .words = weight.k() / 4, .dtype = DType::kBlocks};
+  int64_t size = 0;
+  std::vector<PanelPlace> places;
+  for (const ColumnRange& range : rows) {
+    const Panels panels(range);
+    const int64_t moved = size - begin_of(panels.begin);
+    for (int32_t panel = panels.begin; panel < panels.end; ++panel) {
+      places.push_back(all[panel]);
+      places.back().values += moved;
+      places.back().scales += moved;
+    }
+    size += begin_of(panels.end) - begin_of(panels.begin);
+    out->n += range.size();
+  }
+  SKEIN_ASSIGN_OR_RETURN(std::byte * to, Allocate(size));
+  out->panels = to;
+  for (const ColumnRange& range : rows) {
+    const Panels panels(range);
+    const int64_t begin = begin_of(panels.begin), bytes_of_range = begin_of(panels.end) - begin;
+    device_->CopyToDevice(to, weight.panel(0) + begin, bytes_of_range);
+    to += bytes_of_range;
+  }
   SKEIN_ASSIGN_OR_RETURN(const void* on_device,
                          Put(places.data(), places.size() * sizeof(PanelPlace)));
   out->places = static_cast<const PanelPlace*>(on_device);
@@ -120,34 +202,34 @@ Status DeviceWeights::PutBlocks(const PackedWeight& weight, DeviceMatrix* out) {
 Status DeviceWeights::PutEmbeddingBlocks(const ModelWeights& weights) {
   const BlockFormat format = *weights.embedding_blocks->format;
   const ModelConfig& c = weights.config;
-  const int32_t panels = (c.vocab_size + kPanelCols - 1) / kPanelCols;
+  const int32_t panels = CeilDiv(c.vocab_size, kPanelCols);
   PackedWeight packed(c.vocab_size, c.hidden_size, std::vector<BlockFormat>(panels, format));
   packed.PackBlocks(0, c.vocab_size, weights.embedding.data(), format);
-  return PutBlocks(packed, &embedding_blocks);
+  return Put(packed, &embedding_blocks);
 }
 
 Status DeviceWeights::PutExperts(const std::vector<ExpertWeights>& experts,
-                                 PackedWeight ExpertWeights::*matrix, DeviceMatrix* out) {
+                                 PackedWeight ExpertWeights::*matrix, const Rows& rows,
+                                 DeviceMatrix* out) {
   if (experts.empty()) return Status::Ok();
   const PackedWeight& first = experts[0].*matrix;
-  const int32_t rows = (first.n() + kPanelCols - 1) / kPanelCols * kPanelCols;
   const int64_t row_bytes = first.k_padded() * static_cast<int64_t>(SizeOf(first.dtype()));
-  const int64_t expert_bytes = rows * row_bytes;
-  *out = {.n = first.n(),
-          .k = first.k(),
-          .words = static_cast<int32_t>(row_bytes / 4),
-          .dtype = first.dtype()};
-  SKEIN_ASSIGN_OR_RETURN(
-      Buffer buffer, Buffer::Make(device_, Buffer::Place::kDevice, experts.size() * expert_bytes));
-  out->panels = buffer.as<void>();
-  for (size_t i = 0; i < experts.size(); ++i) {
-    const PackedWeight& weight = experts[i].*matrix;
+  *out = {.k = first.k(), .words = static_cast<int32_t>(row_bytes / 4), .dtype = first.dtype()};
+  for (const ColumnRange& range : rows) out->n += range.size();
+  const int64_t panel_bytes = kPanelCols * row_bytes;
+  SKEIN_ASSIGN_OR_RETURN(std::byte * to, Allocate(experts.size() * NumPanels(rows) * panel_bytes));
+  out->panels = to;
+  for (const ExpertWeights& expert : experts) {
+    const PackedWeight& weight = expert.*matrix;
     SKEIN_CHECK(weight.n() == first.n() && weight.k() == first.k());
     SKEIN_CHECK(weight.dtype() == first.dtype() && weight.dtype() != DType::kInt8);
-    device_->CopyToDevice(buffer.as<uint8_t>() + i * expert_bytes, weight.panel(0), expert_bytes);
+    for (const ColumnRange& range : rows) {
+      const Panels panels(range);
+      const int64_t size = (panels.end - panels.begin) * panel_bytes;
+      device_->CopyToDevice(to, weight.panel(panels.begin), size);
+      to += size;
+    }
   }
-  bytes += static_cast<int64_t>(buffer.bytes());
-  buffers_.push_back(std::move(buffer));
   return Status::Ok();
 }
 
@@ -193,28 +275,37 @@ Status DeviceWeights::PutLinear(const LinearWeights& linear, DeviceLinear* out) 
   return device_->WaitForAll();  // for `rates`
 }
 
-Status DeviceWeights::PutLayer(const LayerWeights& layer, DeviceLayer* out) {
+Status DeviceWeights::PutLayer(const ModelConfig& config, const LayerWeights& layer,
+                               DeviceLayer* out) {
+  // A linear layer, an encoder's or a decision head's are whole: they have one rank.
+  const bool whole = rank_.count == 1;
+  const Rows heads = whole ? Rows{{0, layer.qkv.n()}} : RowsOfHeads(rank_, config);
+  const Rows gates =
+      whole ? Rows{{0, layer.gate_up.n()}} : RowsOfGates(rank_, config.intermediate_padded());
+  const Rows columns = {ColumnsOf(rank_, config.hidden_size)};
   SKEIN_RETURN_IF_ERROR(Put(layer.attn_norm, &out->attn_norm));
   SKEIN_RETURN_IF_ERROR(Put(layer.attn_norm_bias, &out->attn_norm_bias));
-  SKEIN_RETURN_IF_ERROR(Put(layer.qkv, &out->qkv));
-  SKEIN_RETURN_IF_ERROR(Put(layer.qkv_bias, &out->qkv_bias));
+  SKEIN_RETURN_IF_ERROR(PutRows(layer.qkv, heads, &out->qkv));
+  SKEIN_RETURN_IF_ERROR(PutRows(layer.qkv_bias, heads, &out->qkv_bias));
   SKEIN_RETURN_IF_ERROR(Put(layer.q_norm, &out->q_norm));
   SKEIN_RETURN_IF_ERROR(Put(layer.k_norm, &out->k_norm));
   SKEIN_RETURN_IF_ERROR(Put(layer.attn_gate, &out->attn_gate));
   SKEIN_RETURN_IF_ERROR(PutLinear(layer.linear, &out->linear));
-  SKEIN_RETURN_IF_ERROR(Put(layer.o, &out->o));
-  SKEIN_RETURN_IF_ERROR(Put(layer.o_bias, &out->o_bias));
+  SKEIN_RETURN_IF_ERROR(PutRows(layer.o, columns, &out->o));
+  SKEIN_RETURN_IF_ERROR(PutRows(layer.o_bias, columns, &out->o_bias));
   SKEIN_RETURN_IF_ERROR(Put(layer.mlp_norm, &out->mlp_norm));
   SKEIN_RETURN_IF_ERROR(Put(layer.mlp_norm_bias, &out->mlp_norm_bias));
-  SKEIN_RETURN_IF_ERROR(Put(layer.gate_up, &out->gate_up));
-  SKEIN_RETURN_IF_ERROR(Put(layer.gate_up_bias, &out->gate_up_bias));
-  SKEIN_RETURN_IF_ERROR(Put(layer.down, &out->down));
-  SKEIN_RETURN_IF_ERROR(Put(layer.down_bias, &out->down_bias));
+  SKEIN_RETURN_IF_ERROR(PutRows(layer.gate_up, gates, &out->gate_up));
+  SKEIN_RETURN_IF_ERROR(PutRows(layer.gate_up_bias, gates, &out->gate_up_bias));
+  SKEIN_RETURN_IF_ERROR(PutRows(layer.down, columns, &out->down));
+  SKEIN_RETURN_IF_ERROR(PutRows(layer.down_bias, columns, &out->down_bias));
   SKEIN_RETURN_IF_ERROR(Put(layer.post_attn_norm, &out->post_attn_norm));
   SKEIN_RETURN_IF_ERROR(Put(layer.post_mlp_norm, &out->post_mlp_norm));
   SKEIN_RETURN_IF_ERROR(Put(layer.router, &out->router));
-  SKEIN_RETURN_IF_ERROR(PutExperts(layer.experts, &ExpertWeights::gate_up, &out->expert_gate_up));
-  return PutExperts(layer.experts, &ExpertWeights::down, &out->expert_down);
+  SKEIN_RETURN_IF_ERROR(PutExperts(layer.experts, &ExpertWeights::gate_up,
+                                   RowsOfGates(rank_, config.expert_padded()),
+                                   &out->expert_gate_up));
+  return PutExperts(layer.experts, &ExpertWeights::down, columns, &out->expert_down);
 }
 
 Status DeviceWeights::PutOutputs(const ModelWeights& weights) {
@@ -229,12 +320,12 @@ Status DeviceWeights::PutOutputs(const ModelWeights& weights) {
 }
 
 Result<std::unique_ptr<DeviceWeights>> DeviceWeights::Upload(const ModelWeights& weights,
-                                                             Device* device) {
-  std::unique_ptr<DeviceWeights> on_device(new DeviceWeights(device));
+                                                             const Rank& rank, Device* device) {
+  std::unique_ptr<DeviceWeights> on_device(new DeviceWeights(rank, device));
   DeviceWeights& w = *on_device;
   w.layers.resize(weights.layers.size());
   for (size_t i = 0; i < w.layers.size(); ++i) {
-    SKEIN_RETURN_IF_ERROR(w.PutLayer(weights.layers[i], &w.layers[i]));
+    SKEIN_RETURN_IF_ERROR(w.PutLayer(weights.config, weights.layers[i], &w.layers[i]));
   }
   SKEIN_RETURN_IF_ERROR(w.Put(weights.positions, &w.positions));
   SKEIN_RETURN_IF_ERROR(w.Put(weights.segments, &w.segments));
@@ -242,7 +333,7 @@ Result<std::unique_ptr<DeviceWeights>> DeviceWeights::Upload(const ModelWeights&
   SKEIN_RETURN_IF_ERROR(w.Put(decision.input_norm, &w.head_input_norm));
   SKEIN_RETURN_IF_ERROR(w.Put(decision.input_norm_bias, &w.head_input_norm_bias));
   SKEIN_RETURN_IF_ERROR(w.Put(decision.type_embedding, &w.type_embedding));
-  const bool outputs = DeviceComputesOutputs(weights);
+  const bool outputs = DeviceComputesOutputs(weights) && rank.leads();
   // An embedding that is tied to the output matrix is read from its panels.
   if (outputs || weights.embedding.size() == 0) {
     SKEIN_RETURN_IF_ERROR(w.Put(weights.output, &w.output));

@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "base/result.h"
 #include "cuda/device/device.h"
+#include "cuda/executor/rank.h"
 #include "cuda/kernels/args.h"
 #include "model/weights/lora_weights.h"
 #include "model/weights/weights.h"
@@ -85,12 +86,15 @@ Status CheckDeviceComputes(const ModelWeights& weights);
 // embeddings or classes behind other modules and activations.
 bool DeviceComputesOutputs(const ModelWeights& weights);
 
-// The weights of a model on the device. Immutable.
+// A rank's share of the weights of a model, on its device. Immutable. A matrix of a layer has the
+// rows of the rank's columns alone; the embedding, norms and routers are whole. The weights behind
+// the layers are on the rank that leads.
 class DeviceWeights {
  public:
   // Copies the weights to the device. Fails as Device::Allocate and Device::Wait do. REQUIRES:
-  // CheckDeviceComputes is ok.
-  static Result<std::unique_ptr<DeviceWeights>> Upload(const ModelWeights& weights, Device* device);
+  // CheckDeviceComputes and CheckRanks are ok.
+  static Result<std::unique_ptr<DeviceWeights>> Upload(const ModelWeights& weights,
+                                                       const Rank& rank, Device* device);
 
   // Copies adapters of the model, too. Fails as Upload does.
   Status AddAdapters(const std::vector<LoraWeights>& adapters);
@@ -118,24 +122,35 @@ class DeviceWeights {
   int64_t bytes = 0;
 
  private:
-  explicit DeviceWeights(Device* device) : device_(device) {}
+  // Rows of a matrix, range behind range.
+  using Rows = std::vector<ColumnRange>;
+
+  DeviceWeights(const Rank& rank, Device* device) : rank_(rank), device_(device) {}
 
   // Copies `bytes` bytes to newly allocated memory of the device.
   Result<const void*> Put(const void* data, size_t bytes);
   Status Put(const std::vector<float>& values, const float** out);
-  Status Put(const PackedWeight& weight, DeviceMatrix* out);
-  Status PutBlocks(const PackedWeight& weight, DeviceMatrix* out);
+  Status Put(const PackedWeight& weight, DeviceMatrix* out) {
+    return PutRows(weight, {{0, weight.n()}}, out);
+  }
+  // The same of these rows alone, which begin panels of their own.
+  Status PutRows(const std::vector<float>& values, const Rows& rows, const float** out);
+  Status PutRows(const PackedWeight& weight, const Rows& rows, DeviceMatrix* out);
+  Status PutBlocks(const PackedWeight& weight, const Rows& rows, DeviceMatrix* out);
+  // Memory of the device that this object owns.
+  Result<std::byte*> Allocate(size_t bytes);
   // A table in blocks, in the order of panels.
   Status PutEmbeddingBlocks(const ModelWeights& weights);
   // The experts' matrices one behind the other.
   Status PutExperts(const std::vector<ExpertWeights>& experts, PackedWeight ExpertWeights::*matrix,
-                    DeviceMatrix* out);
+                    const Rows& rows, DeviceMatrix* out);
   Status PutPair(const LoraPair& pair, DeviceLoraPair* out);
   Status PutLinear(const LinearWeights& linear, DeviceLinear* out);
-  Status PutLayer(const LayerWeights& layer, DeviceLayer* out);
+  Status PutLayer(const ModelConfig& config, const LayerWeights& layer, DeviceLayer* out);
   // The weights behind the layers, but the output matrix.
   Status PutOutputs(const ModelWeights& weights);
 
+  const Rank rank_;
   Device* const device_;
   std::vector<Buffer> buffers_;
 };

@@ -104,6 +104,17 @@ struct GatherArgs {
   GatheredMatrix first, second;
 };
 
+// Columns of a matrix, which all other ranks get at the same place of their own matrices.
+inline constexpr int32_t kMaxRanks = 8;
+struct ShareColumnsArgs {
+  const uint32_t* from = nullptr;    // words of 32 bits [num_rows, stride]
+  uint32_t* to[kMaxRanks - 1] = {};  // the same, of [num_peers] other devices
+  int32_t num_peers = 0;
+  int32_t num_rows = 0;
+  int64_t stride = 0;
+  int32_t words = 0;  // of a row of columns; `from` and `to` begin with them
+};
+
 // x = x + scale * the RMSNorm of branch, row by row.
 struct BranchArgs {
   const float* branch = nullptr;  // [num_rows, width]
@@ -317,6 +328,7 @@ struct SumExpertsArgs {
   int32_t num_tokens = 0;
   int32_t per_token = 0;
   int32_t width = 0;
+  int64_t stride = 0;  // of rows of out and of x
   float* x = nullptr;  // [num_tokens, width]
 };
 

@@ -186,13 +186,13 @@ __global__ void SumExpertsKernel(SumExpertsArgs a) {
   WaitForPreviousKernel();
   const int64_t token = blockIdx.y;
   const int first = static_cast<int>(blockIdx.x) * kRowStep + 4 * static_cast<int>(threadIdx.x);
-  const FoursOfRow<X> x(a.x + token * a.width, a.width);
+  const FoursOfRow<X> x(a.x + token * a.stride, a.width);
   Four<X> sum[1];
   x.Load(first, sum);
 #pragma unroll 4
   for (int slot = 0; slot < a.per_token; ++slot) {
     const int64_t at = token * a.per_token + slot;
-    const FoursOfRow<const float> out(a.out + at * a.width, a.width);
+    const FoursOfRow<const float> out(a.out + at * a.stride, a.width);
     const float weight = a.weights[at];
     Four<float> of_slot[1];
     out.Load(first, of_slot);

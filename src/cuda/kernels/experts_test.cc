@@ -123,18 +123,19 @@ TEST(Experts, SlotsAreListedInOrder) {
 
 TEST(Experts, ResultsAreAddedByAscendingNumber) {
   RandomValues random;
-  const int32_t num_tokens = 4, per_token = 3, width = 150;
+  const int32_t num_tokens = 4, per_token = 3, width = 150, stride = 161;
   const std::vector<float> out =
-      random.Floats(num_tokens * per_token * width, DType::kF32, Range::kPlain);
+      random.Floats(num_tokens * per_token * stride, DType::kF32, Range::kPlain);
   const std::vector<float> weights =
       random.Floats(num_tokens * per_token, DType::kF32, Range::kPlain);
-  std::vector<float> x = random.Floats(num_tokens * width, DType::kF32, Range::kPlain);
+  std::vector<float> x = random.Floats(num_tokens * stride, DType::kF32, Range::kPlain);
   std::vector<float> expected = x;
-  for (int32_t i = 0; i < num_tokens * width; ++i) {
+  for (int32_t i = 0; i < num_tokens * stride; ++i) {
+    if (i % stride >= width) continue;  // columns of other ranks
     const ScopedFpMode fp_mode;
     for (int32_t k = 0; k < per_token; ++k) {
-      const int32_t slot = i / width * per_token + k;
-      expected[i] = expected[i] + weights[slot] * out[slot * width + i % width];
+      const int32_t slot = i / stride * per_token + k;
+      expected[i] = expected[i] + weights[slot] * out[slot * stride + i % stride];
     }
   }
   ExpectSameInAnyOrder(SumExpertsLaunch({.out = out.data(),
@@ -142,6 +143,7 @@ TEST(Experts, ResultsAreAddedByAscendingNumber) {
                                          .num_tokens = num_tokens,
                                          .per_token = per_token,
                                          .width = width,
+                                         .stride = stride,
                                          .x = x.data()}),
                        std::span(x));
   EXPECT_TRUE(SameBits(x, expected));

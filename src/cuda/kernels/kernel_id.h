@@ -29,6 +29,7 @@ enum class KernelId : uint8_t {
   kAttentionGateF32,
   kAttentionGateBf16,
   kGather,
+  kShareColumns,
   kBranch,
   kActivateF32,
   kActivateBf16,

@@ -137,6 +137,7 @@ inline KernelTable MakeKernelTable() {
   At(table, kAttentionGateF32) = AttentionGateKernel<float>;
   At(table, kAttentionGateBf16) = AttentionGateKernel<Bf16>;
   At(table, kGather) = GatherKernel<uint32_t>;
+  At(table, kShareColumns) = ShareColumnsKernel<uint32_t>;
   At(table, kBranch) = BranchKernel<float>;
   At(table, kActivateF32) = ActivateKernel<float>;
   At(table, kActivateBf16) = ActivateKernel<Bf16>;

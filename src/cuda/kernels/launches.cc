@@ -368,6 +368,13 @@ Launch GatherLaunch(const GatherArgs& args) {
   return {KernelId::kGather, shape, args};
 }
 
+Launch ShareColumnsLaunch(const ShareColumnsArgs& args) {
+  SKEIN_CHECK(args.num_peers >= 1 && args.num_peers < kMaxRanks && args.words >= 1);
+  LaunchShape shape = RowShape(args.num_rows);
+  shape.grid.y = static_cast<uint32_t>(args.num_peers);
+  return {KernelId::kShareColumns, shape, args};
+}
+
 Launch BranchLaunch(const BranchArgs& args) {
   return {KernelId::kBranch, RowShape(args.num_rows, sizeof(RowShared)), args};
 }

@@ -25,6 +25,8 @@ Launch DeltaLaunch(const DeltaArgs& args);
 Launch GatedNormLaunch(DType dtype, const GatedNormArgs& args);
 Launch AttentionGateLaunch(DType dtype, const AttentionGateArgs& args);
 Launch GatherLaunch(const GatherArgs& args);
+// REQUIRES: num_peers is 1 at least.
+Launch ShareColumnsLaunch(const ShareColumnsArgs& args);
 Launch BranchLaunch(const BranchArgs& args);
 Launch ActivateLaunch(DType dtype, const ActivateArgs& args);
 Launch GateSumsLaunch(DType dtype, const GateSumsArgs& args);

@@ -258,6 +258,25 @@ __global__ void GatherKernel(GatherArgs a) {
   }
 }
 
+// Grid: rows, peers. A row goes over the link between two devices in pieces of 16 bytes.
+template <typename Word>
+__global__ void ShareColumnsKernel(ShareColumnsArgs a) {
+  constexpr int kCopies = 4;  // fours in flight
+  LetNextKernelStart();
+  WaitForPreviousKernel();
+  const int64_t at = blockIdx.x * a.stride;
+  const FoursOfRow<const Word> from(a.from + at, a.words);
+  const FoursOfRow<Word> to(a.to[blockIdx.y] + at, a.words);
+#pragma unroll 1
+  for (int first = 4 * static_cast<int>(threadIdx.x); first < a.words;
+       first += kCopies * kRowStep) {
+    Four<Word> fours[kCopies];
+    from.Load(first, fours);
+#pragma unroll
+    for (int k = 0; k < kCopies; ++k) to.Store(first + k * kRowStep, fours[k]);
+  }
+}
+
 // Grid: rows. X: the type of the residual stream.
 template <typename X>
 __global__ void BranchKernel(BranchArgs a) {

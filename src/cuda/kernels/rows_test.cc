@@ -125,6 +125,34 @@ TEST(RowKernels, RowsAreGathered) {
   }
 }
 
+// Rows of odd and even words, for one peer and for most of them.
+TEST(RowKernels, ColumnsAreShared) {
+  RandomValues random;
+  for (const int32_t words : {1, 8, 15, 514, 2100}) {
+    for (const int32_t num_peers : {1, kMaxRanks - 1}) {
+      const int32_t num_rows = random.Integer(1, 4), before = random.Integer(0, 8);
+      const int32_t stride = before + words + random.Integer(0, 5);
+      const std::vector<float> mine =
+          random.Floats(num_rows * stride, DType::kF32, Range::kExtreme);
+      std::vector<float> theirs(num_peers * num_rows * stride, 7.0f), expected = theirs;
+      ShareColumnsArgs args = {.from = reinterpret_cast<const uint32_t*>(&mine[before]),
+                               .num_peers = num_peers,
+                               .num_rows = num_rows,
+                               .stride = stride,
+                               .words = words};
+      for (int32_t peer = 0; peer < num_peers; ++peer) {
+        const int32_t first = peer * num_rows * stride + before;
+        args.to[peer] = reinterpret_cast<uint32_t*>(&theirs[first]);
+        for (int32_t row = 0; row < num_rows; ++row) {
+          std::copy_n(&mine[row * stride + before], words, &expected[first + row * stride]);
+        }
+      }
+      ExpectSameInAnyOrder(ShareColumnsLaunch(args), std::span(theirs));
+      EXPECT_TRUE(SameBits(theirs, expected)) << words << " " << num_peers;
+    }
+  }
+}
+
 TEST(RowKernels, BranchesAreNormedScaledAndAdded) {
   RandomValues random;
   for (const bool norms : {false, true}) {

@@ -73,6 +73,36 @@ void LayerOperators::Run(int op, const OperatorSlice& slice) {
   op >= kMlpNorm ? Mlp(op) : Attention(op);
 }
 
+SharedMatrix LayerOperators::SharedBehind(int op) const {
+  const auto operand = [&](const Operand& matrix, int32_t num_rows, int32_t columns) {
+    return SharedMatrix{&matrix.buffer, dtype_, num_rows, matrix.width, columns};
+  };
+  const int32_t hidden = config().hidden_size;
+  const bool gathered = Gathers() && op > kGather;
+  const int32_t m = gathered ? integers_->num_gathered() : num_tokens_;
+  const Buffer& x = gathered ? memory_->qkv : memory_->x;
+  switch (op) {
+    case kAttention:
+      return operand(memory_->attn, m, whole().num_heads * whole().head_dim);
+    case kGateUp:
+      return operand(memory_->act, m, whole().intermediate_size);
+    case kExpertGateUp:
+      return operand(memory_->experts.act, m * config().experts_per_token, whole().expert_size);
+    case kO:
+    case kDown:
+      return {config().has_branches() ? &memory_->branch : &x, DType::kF32, m, hidden, hidden};
+    case kSumExperts:
+      return {&x, DType::kF32, m, hidden, hidden};
+    default:
+      return {};
+  }
+}
+
+std::byte* LayerOperators::ColumnsIn(const Operand& operand, int64_t width) const {
+  const int32_t begin = ColumnsOf(context_.rank, static_cast<int32_t>(width)).begin;
+  return operand.buffer.as<std::byte>() + begin * static_cast<int64_t>(SizeOf(dtype_));
+}
+
 // h = norm(x); with replaces_x, x becomes the norm, too.
 void LayerOperators::Norm(const float* weight, const float* bias, bool replaces_x) {
   const Operand& h = memory_->h;
@@ -229,19 +259,21 @@ void LayerOperators::Experts(int op) {
                              {.columns = c.expert_size,
                               .up_panel = c.expert_padded() / kPanelCols,
                               .gate = *GateOf(c.activation),
-                              .out = experts.act.buffer.as<void>(),
+                              .out = ColumnsIn(experts.act, whole().expert_size),
                               .ldo = experts.act.width});
     case kExpertDown:
-      return MultiplyExperts(
-          GemmOutput::kStore, experts.act, layer().expert_down, 1,
-          {.columns = c.hidden_size, .out = experts.out.as<void>(), .ldo = c.hidden_size});
+      return MultiplyExperts(GemmOutput::kStore, experts.act, layer().expert_down, 1,
+                             {.columns = columns_.size(),
+                              .out = columns_of(experts.out.as<float>()),
+                              .ldo = c.hidden_size});
     case kSumExperts:
-      return launcher_.Run(SumExpertsLaunch({.out = experts.out.as<float>(),
+      return launcher_.Run(SumExpertsLaunch({.out = columns_of(experts.out.as<float>()),
                                              .weights = experts.weights.as<float>(),
                                              .num_tokens = m,
                                              .per_token = c.experts_per_token,
-                                             .width = c.hidden_size,
-                                             .x = x()}));
+                                             .width = columns_.size(),
+                                             .stride = c.hidden_size,
+                                             .x = columns_of(x())}));
     default:
       SKEIN_CHECK(false);
   }
@@ -287,7 +319,7 @@ void LayerOperators::MultiplyGated() {
                    .columns = config().intermediate_size,
                    .up_panel = padded / kPanelCols,
                    .gate = gate,
-                   .out = act().buffer.as<void>(),
+                   .out = ColumnsIn(act(), whole().intermediate_size),
                    .ldo = act().width};
   if (!lora_.Changes(Of(LoraProduct::kGateUp))) {
     return launcher_.Multiply(memory_->h, layer().gate_up, GemmOutput::kGated, args, slice_.first);
@@ -311,12 +343,11 @@ void LayerOperators::MultiplyGated() {
 void LayerOperators::MultiplyToResidual(LoraProduct product, const Operand& in,
                                         const DeviceMatrix& w, const float* bias) {
   const bool branches = config().has_branches();
-  const int32_t hidden = config().hidden_size;
   Multiply(product, in, w, branches ? GemmOutput::kStore : GemmOutput::kAdd,
            {.bias = bias,
-            .columns = hidden,
-            .out = branches ? memory_->branch.as<float>() : x(),
-            .ldo = hidden});
+            .columns = columns_.size(),
+            .out = columns_of(branches ? memory_->branch.as<float>() : x()),
+            .ldo = config().hidden_size});
 }
 
 void LayerOperators::AddBranch(const float* norm) {
@@ -412,7 +443,7 @@ void LayerOperators::AttendTiles(const DeviceBatch::Tiles& tiles, int32_t begin,
                         .scale = AttentionScale(c),
                         .q = memory_->q.buffer.as<void>(),
                         .ldq = memory_->q.width,
-                        .out = memory_->attn.buffer.as<void>(),
+                        .out = ColumnsIn(memory_->attn, whole().num_heads * c.head_dim),
                         .ldo = memory_->attn.width,
                         .partial = memory_->partial.as<float>(),
                         .kv = launcher_.KvOf(layer_)};

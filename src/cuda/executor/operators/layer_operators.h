@@ -13,6 +13,15 @@
 
 namespace skein::cuda {
 
+// A matrix of which each rank has computed its columns (ColumnsOf).
+struct SharedMatrix {
+  const Buffer* buffer = nullptr;  // [num_rows, width], from its begin on; null: there is none
+  DType dtype = DType::kF32;
+  int32_t num_rows = 0;
+  int64_t width = 0;    // elements of a row
+  int32_t columns = 0;  // of all ranks, at the begin of a row
+};
+
 // The operators of the layers of one pass on a device. The rounding points are those of the
 // processor's. In the last layer, kGather moves the rows of the gathered tokens (DeviceBatch) to
 // the front of other memory, and the operators behind it have these rows alone:
@@ -25,6 +34,8 @@ class LayerOperators {
   LayerOperators(const CudaContext& context, const ForwardLimits& limits, const Activations* memory,
                  const DeviceBatch* integers, Launcher* launcher)
       : context_(context),
+        config_(ShareOf(context.rank, context.model.weights->config)),
+        columns_(ColumnsOf(context.rank, config_.hidden_size)),
         limits_(limits),
         dtype_(context.model.weights->dtype),
         memory_(memory),
@@ -50,6 +61,8 @@ class LayerOperators {
   // Whether the layer at hand has an operator, and the launches of a slice of it.
   bool Has(int op) const;
   void Run(int op, const OperatorSlice& slice);
+  // The matrix that every rank needs as a whole behind an operator.
+  SharedMatrix SharedBehind(int op) const;
 
  private:
   using Operand = Activations::Operand;
@@ -93,13 +106,20 @@ class LayerOperators {
   }
   float* x() const { return (gathered_ ? memory_->qkv : memory_->x).as<float>(); }
   const DeviceLayer& layer() const { return context_.weights->layers[layer_]; }
-  const ModelConfig& config() const { return context_.model.weights->config; }
+  // The rank's share, and that of a matrix of the residual stream's width.
+  const ModelConfig& config() const { return config_; }
+  float* columns_of(float* matrix) const { return matrix + columns_.begin; }
+  // The rank's columns of an operand whose ranks have `width` columns together.
+  std::byte* ColumnsIn(const Operand& operand, int64_t width) const;
+  const ModelConfig& whole() const { return context_.model.weights->config; }
   int64_t q_width() const { return int64_t{config().num_heads} * config().head_dim; }
   int64_t qkv_width() const {
     return q_width() + int64_t{2} * config().num_kv_heads * config().head_dim;
   }
 
   const CudaContext& context_;
+  const ModelConfig config_;
+  const ColumnRange columns_;
   const ForwardLimits& limits_;
   const DType dtype_;
   const Activations* const memory_;

@@ -11,6 +11,8 @@ namespace {
 // Assumed of a launch, however short.
 constexpr double kLaunchUs = 4.0;
 constexpr double kBytesPerUs = 3e6;
+// Assumed of the link between two devices: no machine with several has been measured.
+constexpr double kLinkBytesPerUs = 2e5;
 // Assumed of the delta rule, which takes the tokens of a row one after the other.
 constexpr double kDeltaTokenUs = 0.25;
 // A device runs kProcessors blocks at the same time, of the rows of a tile and so many columns of
@@ -66,9 +68,10 @@ void Cut(int32_t num_units, int32_t step, double unit_us, std::vector<OperatorSl
 
 }  // namespace
 
-OperatorSlices::OperatorSlices(const ModelConfig& config, DType dtype, DType matrices,
-                               bool persistent)
+OperatorSlices::OperatorSlices(const ModelConfig& config, int32_t num_ranks, DType dtype,
+                               DType matrices, bool persistent)
     : config_(config),
+      num_ranks_(num_ranks),
       dtype_(dtype),
       matrices_(matrices),
       persistent_(persistent && matrices == DType::kBf16) {}
@@ -80,6 +83,7 @@ double OperatorSlices::ProductUs(int64_t rows, int64_t n, int64_t k) const {
 }
 
 double OperatorSlices::BytesUs(double bytes) { return kLaunchUs + bytes / kBytesPerUs; }
+double OperatorSlices::LinkUs(double bytes) { return kLaunchUs + bytes / kLinkBytesPerUs; }
 
 void OperatorSlices::Assign(const BatchWork& work, double slice_us) {
   const ModelConfig& c = config_;
@@ -138,7 +142,9 @@ void OperatorSlices::Whole(int op, double bytes_of_token) {
   slices_[op].assign(1, {0, num_tokens_, BytesUs(num_tokens_ * bytes_of_token)});
 }
 
+// A product of the layers, which the ranks share.
 void OperatorSlices::Multiply(int op, int64_t n, int64_t k) {
+  n = CeilDiv(n, num_ranks_);
   const double row_us =
       static_cast<double>(n) * static_cast<double>(k) / RateOf(matrices_, persistent_);
   const int32_t tile_rows = persistent_ ? kPersistentSliceRows : kSliceRows;
@@ -151,8 +157,8 @@ void OperatorSlices::Multiply(int op, int64_t n, int64_t k) {
 // Each expert has its share of the rows, which the host does not know before they are computed.
 void OperatorSlices::MultiplyExperts(int op, int64_t n, int64_t k) {
   const double rows = double{1} * num_tokens_ * config_.experts_per_token / config_.num_experts;
-  const double expert_us =
-      rows * static_cast<double>(n) * static_cast<double>(k) / RateOf(dtype_, false);
+  const double expert_us = rows * static_cast<double>(CeilDiv(n, num_ranks_)) *
+                           static_cast<double>(k) / RateOf(dtype_, false);
   const double fit = (slice_us_ - kLaunchUs) / expert_us;
   const auto step = static_cast<int32_t>(std::clamp<double>(fit, 1, config_.num_experts));
   Cut(config_.num_experts, step, expert_us, &slices_[op]);
@@ -161,7 +167,7 @@ void OperatorSlices::MultiplyExperts(int op, int64_t n, int64_t k) {
 void OperatorSlices::Attend(const BatchWork& work, int32_t keys_before, int32_t keys_after,
                             std::vector<OperatorSlice>* slices) {
   const int32_t group = config_.num_heads / config_.num_kv_heads;
-  const double products_of_key = 2.0 * config_.head_dim * config_.num_kv_heads;
+  const double products_of_key = 2.0 * config_.head_dim * config_.num_kv_heads / num_ranks_;
   slices->assign(1, {0, 0, kLaunchUs});
   for (const AttentionTile& tile : work.tiles) {
     const int32_t rows = std::min(work.tile_rows, tile.num_tokens * group - tile.first_row);

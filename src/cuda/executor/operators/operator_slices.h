@@ -48,9 +48,10 @@ struct BatchWork {
 // and of bytes, at rates like those that an H200 has shown (docs/results/gpu.md).
 class OperatorSlices {
  public:
-  // `dtype`: the compute type; `matrices`: the type of the weights; `persistent`: whether the
-  // device has persistent blocks.
-  OperatorSlices(const ModelConfig& config, DType dtype, DType matrices, bool persistent);
+  // `num_ranks`: the devices that share each product (rank.h). `dtype`: the compute type;
+  // `matrices`: the type of the weights; `persistent`: whether the devices have persistent blocks.
+  OperatorSlices(const ModelConfig& config, int32_t num_ranks, DType dtype, DType matrices,
+                 bool persistent);
 
   // Computes the slices of a batch.
   void Assign(const BatchWork& work, double slice_us);
@@ -58,10 +59,12 @@ class OperatorSlices {
   std::span<const OperatorSlice> Of(int op, bool local) const {
     return op == kAttention && local ? local_attention_ : slices_[op];
   }
-  // The time of a product of rows with a matrix of the model.
+  // The time of a product of rows with a matrix that one device has.
   double ProductUs(int64_t rows, int64_t n, int64_t k) const;
   // The time of an operator that reads or writes so many bytes.
   static double BytesUs(double bytes);
+  // The time until another device has got so many bytes.
+  static double LinkUs(double bytes);
 
  private:
   void Linear(int32_t delta_tokens);
@@ -73,6 +76,7 @@ class OperatorSlices {
               std::vector<OperatorSlice>* slices);
 
   const ModelConfig& config_;
+  const int32_t num_ranks_;
   const DType dtype_;
   const DType matrices_;
   const bool persistent_;

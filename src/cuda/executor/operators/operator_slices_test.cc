@@ -33,7 +33,7 @@ class Slices {
   // A prompt of which `begin` tokens are cached.
   Slices(const ModelConfig& config, int32_t begin, int32_t num_tokens, double slice_us = kSliceUs,
          DType dtype = DType::kBf16, bool persistent = false)
-      : config_(config), slices_(config_, dtype, dtype, persistent) {
+      : config_(config), slices_(config_, 1, dtype, dtype, persistent) {
     const int32_t group = config.num_heads / config.num_kv_heads;
     const int32_t tiles = CeilDiv(num_tokens * group, kAttentionRows);
     const int32_t tile_rows = AttentionTileRows(

@@ -1,0 +1,65 @@
+#include "cuda/executor/pass_rank.h"
+
+#include <cstdint>
+
+#include "base/ceil_div.h"
+#include "cuda/executor/operators/operator_slices.h"
+#include "cuda/kernels/launches.h"
+
+namespace skein::cuda {
+namespace {
+
+// Every device waits until all others have run the commands that they have.
+void Meet(const PassRanks& ranks) {
+  std::vector<int64_t> marks;
+  for (const auto& rank : ranks) marks.push_back(rank->context.device->Mark());
+  for (const auto& rank : ranks) {
+    for (size_t peer = 0; peer < ranks.size(); ++peer) {
+      Device& other = *ranks[peer]->context.device;
+      if (&other != rank->context.device) rank->context.device->WaitForPeer(other, marks[peer]);
+    }
+  }
+}
+
+// Writes the rank's columns to all others. Returns the bytes that each of them gets.
+int64_t Write(const PassRanks& ranks, const PassRank& from, int op) {
+  const SharedMatrix matrix = from.layers.SharedBehind(op);
+  const ColumnRange columns = ColumnsOf(from.context.rank, matrix.columns);
+  const auto size = static_cast<int64_t>(SizeOf(matrix.dtype));
+  const auto place = [&](const PassRank& rank) {
+    return rank.layers.SharedBehind(op).buffer->as<uint32_t>() + columns.begin * size / 4;
+  };
+  ShareColumnsArgs args = {.from = place(from),
+                           .num_rows = matrix.num_rows,
+                           .stride = matrix.width * size / 4,
+                           .words = static_cast<int32_t>(CeilDiv(columns.size() * size, 4))};
+  for (const auto& rank : ranks) {
+    if (rank.get() != &from) args.to[args.num_peers++] = place(*rank);
+  }
+  from.context.device->Run(ShareColumnsLaunch(args));
+  return int64_t{4} * args.num_rows * args.words;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PassRank>> PassRank::Make(const CudaContext& context,
+                                                 const ForwardLimits& limits) {
+  std::unique_ptr<PassRank> rank(new PassRank{.context = context, .limits = limits});
+  SKEIN_ASSIGN_OR_RETURN(rank->memory, Activations::Make(context, limits));
+  return rank;
+}
+
+double ShareBehind(const PassRanks& ranks, int op) {
+  if (ranks.size() == 1) return 0;
+  int64_t bytes = 0;
+  if (ranks.front()->layers.SharedBehind(op).buffer != nullptr) {
+    for (const auto& rank : ranks) bytes = Write(ranks, *rank, op);
+  } else if (op != kGather) {
+    // kGather writes whole rows of the residual stream, to which others write behind the next mark.
+    return 0;
+  }
+  Meet(ranks);
+  return OperatorSlices::LinkUs(static_cast<double>(bytes) * static_cast<double>(ranks.size() - 1));
+}
+
+}  // namespace skein::cuda

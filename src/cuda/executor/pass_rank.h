@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "cuda/executor/activations.h"
+#include "cuda/executor/cuda_context.h"
+#include "cuda/executor/device_batch.h"
+#include "cuda/executor/launcher.h"
+#include "cuda/executor/operators/layer_operators.h"
+#include "model/forward/workspace.h"
+
+namespace skein::cuda {
+
+// What one device has of a pass.
+struct PassRank {
+  // Fails as Device::Allocate does.
+  static Result<std::unique_ptr<PassRank>> Make(const CudaContext& context,
+                                                const ForwardLimits& limits);
+
+  const CudaContext context;
+  const ForwardLimits limits;
+  DeviceBatch integers{context.device, context.model};
+  Activations memory;
+  Launcher launcher{context, &memory};
+  LayerOperators layers{context, limits, &memory, &integers, &launcher};
+};
+using PassRanks = std::vector<std::unique_ptr<PassRank>>;
+
+// Gives the devices the commands behind the last slice of a layer's operator: every rank gets the
+// columns that the others have computed. Returns the time that they take, by estimate.
+//
+//   rank 0:  operator | columns to all others | mark | wait for the others' marks | next operator
+//
+// A rank writes to another's memory behind the mark ahead of the operator. The other one has then
+// read what it needs of these columns, since every rank reads a shared matrix between two marks.
+double ShareBehind(const PassRanks& ranks, int op);
+
+}  // namespace skein::cuda
