@@ -76,9 +76,8 @@ class WatchedDevice final : public cuda::Device {
     if (recording_ != nullptr) recording_->push_back(launch);
     fake_.Run(launch);
   }
-  Result<int32_t> MakeGraph(std::span<const cuda::Launch> launches) override {
-    return fake_.MakeGraph(launches);
-  }
+  void BeginGraph() override { fake_.BeginGraph(); }
+  Result<int32_t> EndGraph() override { return fake_.EndGraph(); }
   void RunGraph(int32_t graph) override { fake_.RunGraph(graph); }
   void FreeGraph(int32_t graph) override { fake_.FreeGraph(graph); }
   int64_t Mark() override { return fake_.Mark(); }

@@ -249,9 +249,37 @@ bool IsHopper(const std::string& gpu) {
   return named("H100") || named("H200") || named("H800") || named("H20");
 }
 
-Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device,
+// Opens the GPUs that compute together.
+Result<std::vector<std::unique_ptr<cuda::Device>>> OpenDevices(DeviceChoice choice, int32_t count) {
+  std::vector<std::unique_ptr<cuda::Device>> devices;
+  const bool emulated = choice == DeviceChoice::kCudaEmulated;
+  for (int32_t index = 0; index < count; ++index) {
+    if (emulated) {
+      devices.push_back(std::make_unique<cuda::FakeDevice>());
+    } else {
+      SKEIN_ASSIGN_OR_RETURN(devices.emplace_back(), cuda::OpenCudaDevice(index));
+    }
+  }
+  if (emulated) {
+    spdlog::warn("an emulated GPU computes: slow, and for trials alone");
+  } else if (!IsHopper(devices[0]->name())) {
+    spdlog::warn("the kernels have never run on a {} before this release (docs/gpu.md)",
+                 devices[0]->name());
+  }
+  if (!emulated && count > 1) {
+    spdlog::warn("no machine with several GPUs has run --tp before this release (docs/gpu.md)");
+  }
+  return devices;
+}
+
+Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device, int32_t tp,
                                              const CpuRuntimeOptions& options) {
   if (device == DeviceChoice::kCpu) {
+    if (tp > 1) {
+      return Status(StatusCode::kInvalidArgument,
+                    "--tp is for --device cuda; on processors, --threads share each operator",
+                    "tp");
+    }
     SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<CpuRuntime> runtime, CpuRuntime::Load(options));
     if (runtime->numa() != NumaRule::kOff) {
       spdlog::info("the machine has several memory nodes; --numa {}", NameOf(runtime->numa()));
@@ -259,17 +287,8 @@ Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device,
     return std::unique_ptr<Runtime>(std::move(runtime));
   }
   SKEIN_RETURN_IF_ERROR(CheckCudaHas(options));
-  std::unique_ptr<cuda::Device> opened;
-  if (device == DeviceChoice::kCudaEmulated) {
-    spdlog::warn("an emulated GPU computes: slow, and for trials alone");
-    opened = std::make_unique<cuda::FakeDevice>();
-  } else {
-    SKEIN_ASSIGN_OR_RETURN(opened, cuda::OpenCudaDevice(0));
-    if (!IsHopper(opened->name())) {
-      spdlog::warn("the kernels have never run on a {} before this release (docs/gpu.md)",
-                   opened->name());
-    }
-  }
+  SKEIN_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<cuda::Device>> devices,
+                         OpenDevices(device, tp));
   return cuda::LoadCudaRuntime({.model_dir = options.model_dir,
                                 .adapters = options.adapters,
                                 .dtype = options.dtype,
@@ -286,7 +305,7 @@ Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device,
                                 .granularity = options.granularity,
                                 .num_steps = options.num_steps,
                                 .progress = options.progress},
-                               std::move(opened));
+                               std::move(devices));
 }
 
 // The settings of the engine that do not depend on the model.
@@ -345,7 +364,7 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   for (const NamedAdapter& adapter : adapters.all()) runtime.adapters.push_back(adapter.dir);
   config.scheduler.num_adapters = 1 + static_cast<int32_t>(adapters.all().size());
   if (options.show_progress) runtime.progress = ShowProgress(name_);
-  SKEIN_ASSIGN_OR_RETURN(runtime_, LoadRuntime(options.device, runtime));
+  SKEIN_ASSIGN_OR_RETURN(runtime_, LoadRuntime(options.device, options.tp, runtime));
 
   config.vocab_size = runtime_->config().vocab_size;
   config.scheduler.max_model_len = runtime_->max_model_len();

@@ -33,6 +33,7 @@ class SchedulerObserver;  // sched/record/observer.h
 struct ModelHostOptions {
   std::string model;  // any name that FindModelDir accepts
   DeviceChoice device = DeviceChoice::kCpu;
+  int32_t tp = 1;                  // GPUs that share each operator
   int64_t memory_limit_bytes = 0;  // of the process; 0: that of the system
   ComputeChoice dtype = ComputeChoice::kAuto;
   Quantization quantization = Quantization::kAuto;

@@ -5,6 +5,7 @@
 #include "apps/host/help.h"
 #include "apps/host/model_choices.h"
 #include "apps/host/model_host.h"
+#include "cuda/kernels/args.h"
 #include "server/decisions/decision_method_names.h"
 
 namespace skein {
@@ -38,6 +39,10 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
             "The device that computes: cpu, cuda (an NVIDIA GPU, in a program built with CUDA=1; "
             "measured on an H200) or cuda-emulated (its kernels on the processor, for trials "
             "with tiny models); docs/gpu.md");
+  app->add_option("--tp", o->tp,
+                  "GPUs that share each operator (tensor parallelism), of --device cuda or "
+                  "cuda-emulated")
+      ->check(CLI::Range(1, cuda::kMaxRanks));
   AddChoice(app, "--dtype", &o->dtype, "Compute type: auto, bf16 or f32");
   AddChoice(app, "--quantization", &o->quantization,
             "Matrices of the layers: auto (as in the file), none, int8 or int4");

@@ -80,7 +80,9 @@ std::string NameOf(const Launch& launch) {
 
 // The seconds of a second run of the launches as one graph.
 Result<double> TimeGraph(cuda::Device& device, std::span<const Launch> launches) {
-  SKEIN_ASSIGN_OR_RETURN(const int32_t graph, device.MakeGraph(launches));
+  device.BeginGraph();
+  for (const Launch& launch : launches) device.Run(launch);
+  SKEIN_ASSIGN_OR_RETURN(const int32_t graph, device.EndGraph());
   device.RunGraph(graph);
   Status status = device.WaitForAll();
   const auto begin = std::chrono::steady_clock::now();
@@ -143,13 +145,23 @@ void RecordingDevice::Record(std::span<const Launch> launches) {
 }
 
 void RecordingDevice::Run(const Launch& launch) {
-  Record({&launch, 1});
+  if (graph_) {
+    graph_->push_back(launch);
+  } else {
+    Record({&launch, 1});
+  }
   device_->Run(launch);
 }
 
-Result<int32_t> RecordingDevice::MakeGraph(std::span<const Launch> launches) {
-  SKEIN_ASSIGN_OR_RETURN(const int32_t graph, device_->MakeGraph(launches));
-  graphs_[graph].assign(launches.begin(), launches.end());
+void RecordingDevice::BeginGraph() {
+  graph_.emplace();
+  device_->BeginGraph();
+}
+
+Result<int32_t> RecordingDevice::EndGraph() {
+  const std::vector<Launch> launches = *std::exchange(graph_, std::nullopt);
+  SKEIN_ASSIGN_OR_RETURN(const int32_t graph, device_->EndGraph());
+  graphs_[graph] = launches;
   return graph;
 }
 

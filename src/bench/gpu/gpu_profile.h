@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -38,7 +39,8 @@ class RecordingDevice final : public cuda::Device {
     device_->CopyToHost(to, from, bytes);
   }
   void Run(const cuda::Launch& launch) override;
-  Result<int32_t> MakeGraph(std::span<const cuda::Launch> launches) override;
+  void BeginGraph() override;
+  Result<int32_t> EndGraph() override;
   void RunGraph(int32_t graph) override;
   void FreeGraph(int32_t graph) override;
   int64_t Mark() override { return device_->Mark(); }
@@ -56,6 +58,7 @@ class RecordingDevice final : public cuda::Device {
   const std::unique_ptr<cuda::Device> device_;
   std::vector<cuda::Launch>* const* const recording_;
   std::map<int32_t, std::vector<cuda::Launch>> graphs_;
+  std::optional<std::vector<cuda::Launch>> graph_;  // of the graph at hand
 };
 
 // The launches of a pass that do the same work, in different layers.

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <span>
@@ -137,17 +138,24 @@ class CudaDevice final : public Device {
     RunEncoded(launch);
   }
 
-  Result<int32_t> MakeGraph(std::span<const Launch> launches) override {
-    SKEIN_RETURN_IF_ERROR(status_);
+  void BeginGraph() override {
+    if (!status_.ok()) return;
     Use();
     Check("cudaStreamBeginCapture",
           cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-    for (const Launch& launch : launches) Run(launch);
+    graph_of_ = this;
+    in_graph_ = {this};
+  }
+  Result<int32_t> EndGraph() override {
+    SKEIN_RETURN_IF_ERROR(status_);
+    for (size_t i = 1; i < in_graph_.size(); ++i) WaitForPeer(*in_graph_[i], in_graph_[i]->Mark());
     cudaGraph_t recorded = nullptr;
     cudaGraphExec_t graph = nullptr;
+    Use();
     Check("cudaStreamEndCapture", cudaStreamEndCapture(stream_, &recorded));
     if (status_.ok()) Check("cudaGraphInstantiate", cudaGraphInstantiate(&graph, recorded, 0));
     if (recorded != nullptr) cudaGraphDestroy(recorded);
+    for (CudaDevice* const device : in_graph_) device->LeaveGraph();
     if (!status_.ok()) return status_;
     graphs_.emplace(++last_graph_, graph);
     return last_graph_;
@@ -173,7 +181,8 @@ class CudaDevice final : public Device {
       Check("cudaEventCreate", cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     }
     if (status_.ok()) Check("cudaEventRecord", cudaEventRecord(event, stream_));
-    events_.push_back({++num_marks_, event});
+    // The host cannot wait for a mark in a graph.
+    (graph_of_ == nullptr ? events_ : graph_events_).push_back({++num_marks_, event});
     return num_marks_;
   }
 
@@ -214,10 +223,16 @@ class CudaDevice final : public Device {
     if (status_.ok()) status_ = other.status_;
     if (!status_.ok()) return;
     Use();
+    if (graph_of_ == nullptr && other.graph_of_ != nullptr) {
+      graph_of_ = other.graph_of_;
+      graph_of_->in_graph_.push_back(this);
+    }
     // A mark that the host has waited for has no event any more.
-    for (const Event& event : other.events_) {
-      if (event.mark != mark) continue;
-      Check("cudaStreamWaitEvent", cudaStreamWaitEvent(stream_, event.event, 0));
+    const std::deque<Event>& events = graph_of_ == nullptr ? other.events_ : other.graph_events_;
+    const auto found = std::find_if(events.rbegin(), events.rend(),
+                                    [mark](const Event& event) { return event.mark == mark; });
+    if (found != events.rend()) {
+      Check("cudaStreamWaitEvent", cudaStreamWaitEvent(stream_, found->event, 0));
     }
     follows_peer_ = true;
   }
@@ -248,6 +263,12 @@ class CudaDevice final : public Device {
     Check("cudaLaunchKernelExC", cudaLaunchKernelExC(&config, DeviceKernel(launch.kernel), args));
   }
 
+  void LeaveGraph() {
+    for (const Event& event : graph_events_) free_events_.push_back(event.event);
+    graph_events_.clear();
+    graph_of_ = nullptr;
+  }
+
   // Makes this GPU the one that the thread's calls are for.
   void Use() { Check("cudaSetDevice", cudaSetDevice(index_)); }
 
@@ -264,7 +285,10 @@ class CudaDevice final : public Device {
   bool follows_peer_ = false;    // the last command waits for a peer
   std::map<int32_t, cudaGraphExec_t> graphs_;
   int32_t last_graph_ = 0;
+  CudaDevice* graph_of_ = nullptr;     // whose BeginGraph records this device's commands
+  std::vector<CudaDevice*> in_graph_;  // that this device's BeginGraph records; itself first
   std::deque<Event> events_;
+  std::deque<Event> graph_events_;  // of the graph at hand
   std::vector<cudaEvent_t> free_events_;
   int64_t num_marks_ = 0;
   Status status_;

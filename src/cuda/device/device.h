@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -48,9 +47,12 @@ class Device {
   virtual void CopyToHost(void* to, const void* from, size_t bytes) = 0;
   virtual void Run(const Launch& launch) = 0;
 
-  // Records launches that RunGraph gives the device at once, in their order. kUnavailable: the
-  // device is lost.
-  virtual Result<int32_t> MakeGraph(std::span<const Launch> launches) = 0;
+  // Commands between BeginGraph and EndGraph do not run: launches, marks and waits for peers, none
+  // of them for a mark ahead of BeginGraph. RunGraph gives them to the device at once, as often as
+  // it is called. A peer that waits for a mark of the graph belongs to it from there on, and the
+  // graph ends when the commands of all have. kUnavailable: a device is lost.
+  virtual void BeginGraph() = 0;
+  virtual Result<int32_t> EndGraph() = 0;
   virtual void RunGraph(int32_t graph) = 0;
   virtual void FreeGraph(int32_t graph) = 0;
 

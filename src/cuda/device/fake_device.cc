@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -64,19 +65,41 @@ void FakeDevice::CopyToHost(void* to, const void* from, size_t bytes) {
 
 void FakeDevice::Run(const Launch& launch) {
   SKEIN_CHECK(launch.shape.shared_bytes <= options_.shared_bytes);
-  ++num_launches_;
+  if (recording_ == nullptr) ++num_launches_;
   Add(launch);
 }
 
-Result<int32_t> FakeDevice::MakeGraph(std::span<const Launch> launches) {
-  SKEIN_RETURN_IF_ERROR(status_);
-  graphs_.emplace(++last_graph_, std::vector<Launch>(launches.begin(), launches.end()));
+void FakeDevice::BeginGraph() {
+  SKEIN_CHECK(recording_ == nullptr);
+  recording_ = std::make_shared<Graph>();
+}
+
+Result<int32_t> FakeDevice::EndGraph() {
+  const std::shared_ptr<Graph> graph = recording_;
+  std::set<FakeDevice*> devices;
+  for (const GraphCommand& command : *graph) devices.insert(command.device);
+  for (FakeDevice* const device : devices) {
+    if (device != this) WaitForPeer(*device, device->Mark());
+  }
+  recording_ = nullptr;
+  for (FakeDevice* const device : devices) device->recording_ = nullptr;
+  for (const FakeDevice* const device : devices) SKEIN_RETURN_IF_ERROR(device->status_);
+  graphs_.emplace(++last_graph_, *graph);
   return last_graph_;
 }
 
 void FakeDevice::RunGraph(int32_t graph) {
   ++num_graph_runs_;
-  for (const Launch& launch : graphs_.at(graph)) Run(launch);
+  std::map<std::pair<FakeDevice*, int64_t>, int64_t> marks;  // of this run, by those recorded
+  for (const auto& [device, command] : graphs_.at(graph)) {
+    if (const auto* mark = std::get_if<int64_t>(&command)) {
+      marks[{device, *mark}] = device->Mark();
+    } else if (const auto* of_peer = std::get_if<PeerMark>(&command)) {
+      device->WaitForPeer(*of_peer->peer, marks.at({of_peer->peer, of_peer->mark}));
+    } else {
+      device->Run(std::get<Launch>(command));
+    }
+  }
 }
 
 void FakeDevice::FreeGraph(int32_t graph) { SKEIN_CHECK(graphs_.erase(graph) == 1); }
@@ -93,10 +116,12 @@ Status FakeDevice::Wait(int64_t mark) {
 }
 
 void FakeDevice::WaitForPeer(Device& peer, int64_t mark) {
+  if (recording_ == nullptr) recording_ = static_cast<FakeDevice&>(peer).recording_;
   Add(PeerMark{&static_cast<FakeDevice&>(peer), mark});
 }
 
 void FakeDevice::Add(Command command) {
+  if (recording_ != nullptr) return recording_->push_back({this, std::move(command)});
   commands_.push_back(std::move(command));
   while (options_.at_once && !commands_.empty()) RunNext();
 }

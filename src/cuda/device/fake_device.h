@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -54,7 +53,8 @@ class FakeDevice final : public Device {
   void CopyToDevice(void* to, const void* from, size_t bytes) override;
   void CopyToHost(void* to, const void* from, size_t bytes) override;
   void Run(const Launch& launch) override;
-  Result<int32_t> MakeGraph(std::span<const Launch> launches) override;
+  void BeginGraph() override;
+  Result<int32_t> EndGraph() override;
   void RunGraph(int32_t graph) override;
   void FreeGraph(int32_t graph) override;
   int64_t Mark() override;
@@ -85,6 +85,11 @@ class FakeDevice final : public Device {
     int64_t mark;
   };
   using Command = std::variant<Copy, Launch, int64_t, PeerMark>;  // int64_t: a mark
+  struct GraphCommand {
+    FakeDevice* device;
+    Command command;
+  };
+  using Graph = std::vector<GraphCommand>;
 
   void Add(Command command);
   void RunNext();
@@ -104,7 +109,8 @@ class FakeDevice final : public Device {
   int64_t num_launches_ = 0;
   int64_t num_launches_done_ = 0;
   int64_t num_copies_ = 0;
-  std::map<int32_t, std::vector<Launch>> graphs_;
+  std::map<int32_t, Graph> graphs_;
+  std::shared_ptr<Graph> recording_;  // that commands go to; null: none
   int32_t last_graph_ = 0;
   int64_t num_graph_runs_ = 0;
   Status status_;  // of the device

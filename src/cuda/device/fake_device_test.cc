@@ -38,9 +38,10 @@ TEST(FakeDevice, GraphsRunTheirLaunchesEachTime) {
   const int32_t token = 0;
   float table[2] = {1, 2};
   float first[2] = {}, second[2] = {};
-  const std::vector<Launch> launches = {OneEmbedding(&token, table, first),
-                                        OneEmbedding(&token, first, second)};
-  const int32_t graph = device.MakeGraph(launches).value();
+  device.BeginGraph();
+  device.Run(OneEmbedding(&token, table, first));
+  device.Run(OneEmbedding(&token, first, second));
+  const int32_t graph = device.EndGraph().value();
   EXPECT_EQ(device.num_launches(), 0);
   for (const float value : {1.0f, 7.0f}) {
     table[0] = value;

@@ -83,9 +83,7 @@ int32_t CudaPass::TokensOfGraph(std::span<const BlockCopy> copies) const {
   const std::span<const OutputChunk> outputs = layout_.outputs();
   const bool decodes = std::ssize(batch_.rows) == count && outputs.size() == 1 &&
                        outputs[0].kind == OutputKind::kLogits && outputs[0].count == count;
-  if (!context_.graphs || ranks_.size() > 1 || !decodes || !copies.empty() ||
-      !layout_.forks().empty())
-    return 0;
+  if (!context_.graphs || !decodes || !copies.empty() || !layout_.forks().empty()) return 0;
   if (layout_.num_own_blocks() > 0 || layout_.has_adapters()) return 0;
   if (config().has_linear_layers() && HasWaves(batch_)) return 0;
   const auto rounded = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(count)));
@@ -99,21 +97,24 @@ Status CudaPass::FindGraph() {
   if (graph_) return Status::Ok();
   graph_ = 0;  // num_outputs
   AssignSlices(std::numeric_limits<double>::infinity());
-  std::vector<Launch> launches;
-  lead_.launcher.set_recording(&launches);
+  Device& device = *context_.device;
+  device.BeginGraph();
+  WaitForLead(ranks_);
   Input();
   for (int32_t layer = 0; layer < config().num_layers; ++layer) {
-    lead_.layers.set_layer(layer);
+    for (const auto& rank : ranks_) rank->layers.set_layer(layer);
     for (int op = 0; op < kLayerOps; ++op) {
       if (!lead_.layers.Has(op)) continue;
-      lead_.layers.Run(op, slices_.Of(op, config().IsLocal(layer)).front());
+      const OperatorSlice& slice = slices_.Of(op, config().IsLocal(layer)).front();
+      for (const auto& rank : ranks_) rank->layers.Run(op, slice);
+      ShareBehind(ranks_, op);
     }
   }
   BeginChunk();
   for (int op = 0; op < kOutputOps; ++op) outputs_.Run(op);
   outputs_.FindLargest();  // it costs little where nobody asks for it
-  lead_.launcher.set_recording(nullptr);
-  SKEIN_ASSIGN_OR_RETURN(graph_, graphs_.Add(shape, launches));
+  SKEIN_ASSIGN_OR_RETURN(graph_, device.EndGraph());
+  graphs_.Add(shape, *graph_);
   return Status::Ok();
 }
 
@@ -133,7 +134,9 @@ PassStatus CudaPass::Step() {
   }
   if (Finished()) return PassStatus::kDone;
   if (graph_ && part_ == Part::kInput) {
+    LetLeadWait(ranks_);
     context_.device->RunGraph(*graph_);
+    WaitForLead(ranks_);
     BeginChunk();
     outputs_.Copy(/*has_largest=*/true);
     step_us_ = 0;  // a signal waits for the whole step

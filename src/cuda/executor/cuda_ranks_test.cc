@@ -100,6 +100,37 @@ TEST(CudaRanks, ARankMayBeFarAhead) {
   }
 }
 
+// The launches of all ranks are one graph of the leading device.
+TEST(CudaRanks, DecodesRunAsGraphs) {
+  Random random;
+  for (const bool lead_ahead : {false, true}) {
+    Both both = OnRanks("qwen3-bf16", "auto", {.at_once = lead_ahead}, {.at_once = !lead_ahead});
+    std::vector<Sequence> sequences;
+    for (int32_t i = 0; i < 3; ++i) {
+      sequences.emplace_back(random, both.model.vocab(), 5 + 40 * i, 5 * i);
+    }
+    for (Sequence& sequence : sequences) {
+      const StepPlan prefill = MixedPlan{{}, {sequence.Row(0, sequence.size() - 1, false)}, {}};
+      RunPlan(both.cuda.executor(), prefill);
+      RunPlan(*both.cpu, prefill);
+    }
+    const FakeDevice& lead = both.device.fake();
+    int64_t num_runs = 0;
+    for (const std::vector<int32_t>& chosen :
+         std::vector<std::vector<int32_t>>{{0}, {2, 0}, {1}, {0, 1, 2}, {2, 1, 0}}) {
+      std::vector<PlanRow> rows;
+      for (const int32_t i : chosen) {
+        rows.push_back(sequences[i].Row(sequences[i].size() - 1, sequences[i].size(), true));
+      }
+      const StepPlan plan = DecodePlan{{}, rows};
+      ExpectSame(RunPlan(both.cuda.executor(), plan), RunPlan(*both.cpu, plan));
+      EXPECT_EQ(lead.num_graph_runs(), ++num_runs);
+    }
+    EXPECT_EQ(lead.num_graphs(), 3);
+    EXPECT_EQ(both.peers[0]->fake().num_graphs(), 0);
+  }
+}
+
 // The signal comes at each launch of the leading rank in turn. All ranks stop behind the same
 // operator, and go on unchanged after another task.
 TEST(CudaRanks, AllStopAtTheSameOperator) {

@@ -6,10 +6,6 @@
 
 namespace skein::cuda {
 
-void Launcher::Run(const Launch& launch) {
-  recording_ != nullptr ? recording_->push_back(launch) : context_.device->Run(launch);
-}
-
 void Launcher::Norm(const float* x, const float* weight, const int32_t* rows, int32_t num_rows,
                     DType out_dtype, void* out, int64_t ldo) {
   Run(RmsNormLaunch(out_dtype, {.x = x,

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "cuda/executor/activations.h"
 #include "cuda/executor/cuda_context.h"
@@ -9,16 +8,14 @@
 
 namespace skein::cuda {
 
-// Gives a device the launches of one pass, or records them.
+// Gives a device the launches of one pass.
 class Launcher {
  public:
   // Both are borrowed.
   Launcher(const CudaContext& context, Activations* memory)
       : context_(context), dtype_(context.model.weights->dtype), memory_(memory) {}
 
-  // Launches go to `launches` instead, until it is null again.
-  void set_recording(std::vector<Launch>* launches) { recording_ = launches; }
-  void Run(const Launch& launch);
+  void Run(const Launch& launch) { context_.device->Run(launch); }
 
   // The norm of rows of x, which is [*, hidden].
   void Norm(const float* x, const float* weight, const int32_t* rows, int32_t num_rows,
@@ -33,7 +30,6 @@ class Launcher {
   const CudaContext& context_;
   const DType dtype_;
   Activations* const memory_;
-  std::vector<Launch>* recording_ = nullptr;
 };
 
 }  // namespace skein::cuda

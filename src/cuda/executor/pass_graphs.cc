@@ -11,7 +11,7 @@ std::optional<int32_t> PassGraphs::Find(const Shape& shape) const {
   return found == graphs_.end() ? std::nullopt : std::optional(found->second);
 }
 
-Result<int32_t> PassGraphs::Add(const Shape& shape, std::span<const Launch> launches) {
+void PassGraphs::Add(const Shape& shape, int32_t graph) {
   for (auto it = graphs_.begin(); it != graphs_.end();) {
     if (it->first.integers == shape.integers) {
       ++it;
@@ -20,9 +20,7 @@ Result<int32_t> PassGraphs::Add(const Shape& shape, std::span<const Launch> laun
     device_->FreeGraph(it->second);
     it = graphs_.erase(it);
   }
-  SKEIN_ASSIGN_OR_RETURN(const int32_t graph, device_->MakeGraph(launches));
   graphs_.emplace(shape, graph);
-  return graph;
 }
 
 }  // namespace skein::cuda

@@ -4,9 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 
-#include "base/result.h"
 #include "cuda/device/device.h"
 
 namespace skein::cuda {
@@ -29,9 +27,8 @@ class PassGraphs {
   PassGraphs& operator=(const PassGraphs&) = delete;
 
   std::optional<int32_t> Find(const Shape& shape) const;
-  // Makes the graph of a shape. Graphs with other integers' addresses are freed. Fails as
-  // Device::MakeGraph does.
-  Result<int32_t> Add(const Shape& shape, std::span<const Launch> launches);
+  // Adds the graph of a shape. Graphs with other integers' addresses are freed.
+  void Add(const Shape& shape, int32_t graph);
 
  private:
   Device* const device_;

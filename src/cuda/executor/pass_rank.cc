@@ -49,6 +49,21 @@ Result<std::unique_ptr<PassRank>> PassRank::Make(const CudaContext& context,
   return rank;
 }
 
+void WaitForLead(const PassRanks& ranks) {
+  if (ranks.size() == 1) return;
+  Device& lead = *ranks.front()->context.device;
+  const int64_t mark = lead.Mark();
+  for (size_t i = 1; i < ranks.size(); ++i) ranks[i]->context.device->WaitForPeer(lead, mark);
+}
+
+void LetLeadWait(const PassRanks& ranks) {
+  Device& lead = *ranks.front()->context.device;
+  for (size_t i = 1; i < ranks.size(); ++i) {
+    Device& peer = *ranks[i]->context.device;
+    lead.WaitForPeer(peer, peer.Mark());
+  }
+}
+
 double ShareBehind(const PassRanks& ranks, int op) {
   if (ranks.size() == 1) return 0;
   int64_t bytes = 0;

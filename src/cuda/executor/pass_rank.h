@@ -37,4 +37,8 @@ using PassRanks = std::vector<std::unique_ptr<PassRank>>;
 // read what it needs of these columns, since every rank reads a shared matrix between two marks.
 double ShareBehind(const PassRanks& ranks, int op);
 
+// The other ranks wait until the first has run the commands that it has, and the other way round.
+void WaitForLead(const PassRanks& ranks);
+void LetLeadWait(const PassRanks& ranks);
+
 }  // namespace skein::cuda
