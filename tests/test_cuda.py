@@ -19,7 +19,8 @@ from test_rotating_encoders import served
 ARGS = ["--dtype", "bf16", "--max-num-seqs", 4, "--max-model-len", 128, "--kv-cache-memory", "4MiB",
         "--max-num-batched-tokens"]
 CHOICES = [[48, "--scheduling", "prelude"], [48, "--scheduling", "prelude", "--no-enable-prefix-caching"],
-           [16, "--scheduling", "nano-vllm"], [48, "--scheduling", "prelude", "--force-decode-path"]]
+           [48, "--scheduling", "prelude", "--tp", 2], [16, "--scheduling", "nano-vllm"],
+           [48, "--scheduling", "prelude", "--force-decode-path"]]
 PROMPTS = ["Once upon a time, there was a", "Tom and Lily went to the park. They saw a big dog and", "The sun"]
 
 
@@ -29,9 +30,10 @@ def post(server, path, body):
         return json.loads(answer.read())
 
 
-def answers(batched_tokens, *args):
+def answers(batched_tokens, *args, model=STORIES):
     """Texts with log-probabilities, greedy and drawn, and scores."""
-    with SkeinServer(needed(STORIES), *ARGS, batched_tokens, *args, start_timeout_s=120) as server:
+    with SkeinServer(needed(model), *ARGS, batched_tokens, *args, "--served-model-name", "stories260K",
+                     start_timeout_s=120) as server:
         texts = [post(server, "/v1/completions", {"prompt": prompt, "max_tokens": 10, "logprobs": 3, "seed": 5,
                                                   "temperature": temperature})["choices"]
                  for prompt in PROMPTS for temperature in (0, 1.2)]
@@ -52,6 +54,24 @@ def fma_class():
 def test_the_emulated_device_has_the_processors_bits(fma_class, choice):
     batched_tokens, *args = choice
     assert answers(batched_tokens, "--device", "cuda-emulated", *args) == fma_class
+
+
+@pytest.mark.parametrize("shape, ranks", [("tiny-mistral", 3), ("tiny-moe", 2)])
+def test_several_devices_have_the_processors_bits(shape, ranks, tmp_path, monkeypatch):
+    """Three ranks with shares of different widths, and a mixture of experts."""
+    monkeypatch.setenv("SKEIN_FORCE_ISA", "avx2")
+    model = tmp_path / shape
+    subprocess.run([SKEIN_BIN, "model", "init", "--shape", shape, "--tokenizer", needed(STORIES), model], check=True, capture_output=True)
+    args = [48, "--scheduling", "prelude"]
+    expected = answers(*args, model=model)
+    assert answers(*args, "--device", "cuda-emulated", "--tp", ranks, model=model) == expected
+
+
+def test_a_number_of_devices_is_refused_by_name():
+    stories = needed(STORIES)
+    assert "--tp is for --device cuda" in refusal(stories, "--tp", "2")
+    assert "tp is 3; devices share the 4 heads of keys and values evenly, so it can be 1, 2" in refusal(stories, "--device", "cuda-emulated", "--tp", "3")
+    assert "--tp" in refusal(stories, "--device", "cuda-emulated", "--tp", "9")
 
 
 def test_adapters_have_the_processors_bits(tmp_path, monkeypatch):
@@ -149,6 +169,7 @@ def test_the_script_for_a_gpu_runs_on_the_emulated_device(tmp_path):
         assert len(cases) >= 16 and all(case["different"] == 0 for case in cases)
     assert all(case["compared"] > 0 for case in parts["identity"]["models"]["tiny"])
     assert parts["identity"]["models"]["qwen3-bf16, f32"][-1]["case"] == "alone, beside the emulator"
+    assert parts["identity"]["models"]["tiny, two devices"][-1]["case"] == "alone, beside one device"
     assert [(one["answers"], one["alone_and_together"], one["equal_to_first"]) for one in parts["schedules"]["schedules"]] == [(8, True, True)] * 2
     assert [(one["answers"], one["different"]) for one in parts["decisions"]["models"]] == [(1, 0)] * 2
     assert parts["decisions"]["models"][0]["right"] == 2

@@ -300,6 +300,17 @@ Result<std::vector<float>> RunGather(Device& device, uint64_t seed) {
       out, kRows * kWidth);
 }
 
+Result<std::vector<float>> RunShareColumns(Device& device, uint64_t seed) {
+  constexpr int32_t kRows = 3, kWidth = 2500, kFirst = 16, kShared = 2050;
+  GpuOperands operands(device, seed);
+  auto* to = operands.Put(operands.Random(kRows * kWidth));
+  cuda::ShareColumnsArgs args = {
+      .num_peers = 1, .num_rows = kRows, .stride = kWidth, .words = kShared};
+  args.from = reinterpret_cast<uint32_t*>(operands.Put(operands.Random(kRows * kWidth)) + kFirst);
+  args.to[0] = reinterpret_cast<uint32_t*>(to + kFirst);
+  return operands.Run(cuda::ShareColumnsLaunch(args), to, kRows * kWidth);
+}
+
 Result<std::vector<float>> RunBranch(Device& device, uint64_t seed) {
   constexpr int32_t kRows = 20, kWidth = 1000;
   GpuOperands operands(device, seed);
@@ -355,6 +366,7 @@ std::vector<GpuCase> GpuCases() {
       {"choose_experts", true, RunChooseExperts},
       {"grouped gemm f32", true, RunGroupedGemm},
       {"gather", true, RunGather},
+      {"share columns", true, RunShareColumns},
       {"branch", true, RunBranch},
       {"find_largest", true, RunFindLargest},
   };

@@ -42,6 +42,7 @@ struct GpuBenchOptions {
   std::vector<int32_t> batches = {1, 4, 16, 64};
   IdentityOptions identity;
   int32_t repetitions = 20;
+  int32_t tp = 1;  // devices that compute identity and passes together
 
   bool Has(const std::string& part) const {
     if (parts.empty()) {
@@ -51,9 +52,22 @@ struct GpuBenchOptions {
   }
 };
 
-Result<std::unique_ptr<cuda::Device>> OpenDevice(const GpuBenchOptions& options) {
-  if (!options.emulated) return cuda::OpenCudaDevice(0);
+using Devices = std::vector<std::unique_ptr<cuda::Device>>;
+
+// Several on a machine with fewer GPUs share these: their streams then have the same order of
+// commands, and only times differ.
+Result<std::unique_ptr<cuda::Device>> OpenDevice(const GpuBenchOptions& options, int32_t index) {
+  if (!options.emulated) return cuda::OpenCudaDevice(index % std::max(1, cuda::NumCudaDevices()));
   return std::unique_ptr<cuda::Device>(std::make_unique<cuda::FakeDevice>());
+}
+
+// As many as compute together, or one.
+Result<Devices> OpenDevices(const GpuBenchOptions& options, int32_t count) {
+  Devices devices;
+  for (int32_t index = 0; index < count; ++index) {
+    SKEIN_ASSIGN_OR_RETURN(devices.emplace_back(), OpenDevice(options, index));
+  }
+  return devices;
 }
 
 // Runs each kernel on the device and on the emulator. Counts the kernels whose outputs differ too
@@ -108,35 +122,41 @@ Result<Json> TimeProducts(cuda::Device& device, const GpuBenchOptions& options) 
   return times;
 }
 
-// A runtime of the model on a device.
-Result<std::unique_ptr<Runtime>> LoadOn(std::unique_ptr<cuda::Device> device,
-                                        const GpuBenchOptions& options,
+// A runtime of the model on devices.
+Result<std::unique_ptr<Runtime>> LoadOn(Devices devices, const GpuBenchOptions& options,
                                         cuda::CudaRuntimeOptions limits) {
   limits.model_dir = options.model;
   limits.dtype = options.dtype;
   limits.quantization = options.quantization;
-  return cuda::LoadCudaRuntime(limits, std::move(device));
+  return cuda::LoadCudaRuntime(limits, std::move(devices));
 }
 
-// Compares the ways to compute random prompts, and in f32 the device with the emulator. Counts
-// those that differ in a bit.
-Result<Json> CheckIdentityOf(std::unique_ptr<cuda::Device> device, const GpuBenchOptions& options,
-                             int* num_wrong) {
-  const IdentityOptions& identity = options.identity;
+// Compares the ways to compute random prompts; several devices also with one, and in f32 one with
+// the emulator. Counts those that differ in a bit.
+Result<Json> CheckIdentityOf(Devices devices, const GpuBenchOptions& options, int* num_wrong) {
+  IdentityOptions identity = options.identity;
   const cuda::CudaRuntimeOptions limits = {
       .max_model_len = std::ranges::max(identity.prompt_tokens),
       .max_num_batched_tokens = IdentityTokens(identity),
       .max_num_seqs = static_cast<int32_t>(identity.prompt_tokens.size()),
       .num_kv_blocks = IdentityBlocks(identity)};
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<Runtime> runtime,
-                         LoadOn(std::move(device), options, limits));
-  std::unique_ptr<Runtime> emulated;
-  if (options.dtype == ComputeChoice::kF32) {
-    SKEIN_ASSIGN_OR_RETURN(emulated, LoadOn(std::make_unique<cuda::FakeDevice>(), options, limits));
+                         LoadOn(std::move(devices), options, limits));
+  std::unique_ptr<Runtime> beside;
+  if (options.tp > 1) {
+    identity.beside = "one device";
+    identity.beside_tokens = std::ranges::max(identity.prompt_tokens);
+    SKEIN_ASSIGN_OR_RETURN(Devices one, OpenDevices(options, 1));
+    SKEIN_ASSIGN_OR_RETURN(beside, LoadOn(std::move(one), options, limits));
+  } else if (options.dtype == ComputeChoice::kF32) {
+    GpuBenchOptions emulated = options;
+    emulated.emulated = true;
+    SKEIN_ASSIGN_OR_RETURN(Devices one, OpenDevices(emulated, 1));
+    SKEIN_ASSIGN_OR_RETURN(beside, LoadOn(std::move(one), options, limits));
   }
   Json cases = Json::array();
   fmt::print("{:<40}{:>10}{:>12}\n", "computed", "answers", "different");
-  for (const IdentityCase& one : CheckIdentity(runtime.get(), identity, emulated.get())) {
+  for (const IdentityCase& one : CheckIdentity(runtime.get(), identity, beside.get())) {
     *num_wrong += one.different > 0;
     fmt::print("{:<40}{:>10}{:>12}{}{}\n", one.name, one.compared, one.different,
                one.first.empty() ? "" : "  first: ", one.first);
@@ -152,8 +172,8 @@ Result<Json> CheckIdentityOf(std::unique_ptr<cuda::Device> device, const GpuBenc
 constexpr int32_t kContext = 128;
 
 // A runtime for the prompts and batches of the options, with `steps` decode steps.
-Result<std::unique_ptr<Runtime>> LoadForPasses(std::unique_ptr<cuda::Device> device,
-                                               const GpuBenchOptions& options, int32_t steps) {
+Result<std::unique_ptr<Runtime>> LoadForPasses(Devices devices, const GpuBenchOptions& options,
+                                               int32_t steps) {
   const int32_t decoded = kContext + steps + 1, batch = std::ranges::max(options.batches);
   const int32_t longest = std::max(std::ranges::max(options.prompt_tokens), decoded);
   if (int64_t{options.prompts} * longest > std::numeric_limits<int32_t>::max()) {
@@ -162,7 +182,7 @@ Result<std::unique_ptr<Runtime>> LoadForPasses(std::unique_ptr<cuda::Device> dev
                               options.prompts, longest),
                   "prompts");
   }
-  return LoadOn(std::move(device), options,
+  return LoadOn(std::move(devices), options,
                 {.max_model_len = longest,
                  .max_num_batched_tokens = std::max(options.prompts * longest, batch),
                  .max_num_seqs = std::max(options.prompts, batch),
@@ -178,10 +198,10 @@ std::span<const int32_t> BatchesOf(const Runtime& runtime, const GpuBenchOptions
 
 // Times passes of a whole model: the time to the first token, or to another output, and the time of
 // a decode step.
-Result<Json> TimePasses(std::unique_ptr<cuda::Device> device, const GpuBenchOptions& options) {
+Result<Json> TimePasses(Devices devices, const GpuBenchOptions& options) {
   constexpr int32_t kSteps = 16, kPrefillsMax = 5;
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<Runtime> runtime,
-                         LoadForPasses(std::move(device), options, kSteps));
+                         LoadForPasses(std::move(devices), options, kSteps));
   ForwardBench bench(runtime.get(), /*seed=*/1);
   Json prefill = Json::array(), decode = Json::array();
   fmt::print("{:>8}{:>14}{:>12}\n", "prompts", "prompt tokens", "TTFT ms");
@@ -229,10 +249,10 @@ Result<Json> ProfilePasses(std::unique_ptr<cuda::Device> device, const GpuBenchO
   constexpr int32_t kSteps = 2;
   std::vector<cuda::Launch>* recording = nullptr;
   cuda::Device* const kernels = device.get();
-  SKEIN_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Runtime> runtime,
-      LoadForPasses(std::make_unique<RecordingDevice>(std::move(device), &recording), options,
-                    kSteps));
+  Devices devices;
+  devices.push_back(std::make_unique<RecordingDevice>(std::move(device), &recording));
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<Runtime> runtime,
+                         LoadForPasses(std::move(devices), options, kSteps));
   ForwardBench bench(runtime.get(), /*seed=*/1);
   Json passes = Json::array();
   for (const int32_t n : options.prompt_tokens) {
@@ -305,14 +325,9 @@ Result<int> RunGpuBench(const GpuBenchOptions& options) {
                     std::string("--parts: ") + part + " needs a model (--model)", "parts");
     }
   }
-  SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> device, OpenDevice(options));
+  SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> device, OpenDevice(options, 0));
   Json json = {{"date", BenchDate()}, {"device", device->name()}, {"emulated", options.emulated}};
   fmt::print("device: {}\n", device->name());
-  // A runtime keeps the device that it gets.
-  const auto take_device = [&]() -> Result<std::unique_ptr<cuda::Device>> {
-    if (device != nullptr) return std::move(device);
-    return OpenDevice(options);
-  };
   int num_wrong = 0, num_different = 0;
   if (options.Has("kernels")) {
     SKEIN_ASSIGN_OR_RETURN(json["kernels"], CompareKernels(*device, &num_wrong));
@@ -324,17 +339,16 @@ Result<int> RunGpuBench(const GpuBenchOptions& options) {
     SKEIN_ASSIGN_OR_RETURN(json["tiles"], TimeAllTiles(*device, options));
   }
   if (options.Has("identity")) {
-    SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> own, take_device());
+    SKEIN_ASSIGN_OR_RETURN(Devices own, OpenDevices(options, options.tp));
     SKEIN_ASSIGN_OR_RETURN(json["identity"],
                            CheckIdentityOf(std::move(own), options, &num_different));
   }
   if (options.Has("passes")) {
-    SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> own, take_device());
+    SKEIN_ASSIGN_OR_RETURN(Devices own, OpenDevices(options, options.tp));
     SKEIN_ASSIGN_OR_RETURN(json["passes"], TimePasses(std::move(own), options));
   }
   if (options.Has("profile")) {
-    SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> own, take_device());
-    SKEIN_ASSIGN_OR_RETURN(json["profile"], ProfilePasses(std::move(own), options));
+    SKEIN_ASSIGN_OR_RETURN(json["profile"], ProfilePasses(std::move(device), options));
   }
   SKEIN_RETURN_IF_ERROR(WriteBenchJson(options.json, json));
   if (options.Has("kernels")) {
@@ -387,6 +401,11 @@ void AddBenchGpuCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--repetitions", options->repetitions,
                   "Products of one measurement; passes: as many, at most 5")
       ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app->add_option("--tp", options->tp,
+                  "GPUs that share each operator of identity, where they are compared with one, "
+                  "and of passes; on a machine with fewer, several share one GPU")
+      ->check(CLI::Range(1, cuda::kMaxRanks))
       ->capture_default_str();
   AddJsonOption(app, &options->json);
   ShowFirst(app, {"--parts", "--model", "--dtype", "--quantization", "--emulated",

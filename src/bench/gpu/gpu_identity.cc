@@ -378,7 +378,7 @@ std::vector<IdentityCase> IdentityCheck::Run() {
 }
 
 IdentityCase IdentityCheck::Beside(IdentityCheck* other) {
-  Begin("alone, beside the emulator");
+  Begin("alone, beside " + options_.beside);
   for (int32_t i = 0; i < count(); ++i) {
     if (size(i) > options_.beside_tokens) continue;
     Note({i, 0, size(i)},

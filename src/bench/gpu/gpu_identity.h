@@ -21,8 +21,9 @@ struct IdentityOptions {
   // leave out those that have more than `single_tokens`.
   std::vector<int32_t> prompt_tokens = {1, 5, 16, 33, 64, 90, 150, 300};
   int32_t single_tokens = 64;
-  int32_t beside_tokens = 16;  // the longest prompt that is compared with another device
-  int32_t decode_steps = 4;    // tokens at the end of each prompt that are decoded; at least 1
+  int32_t beside_tokens = 16;           // the longest prompt that is compared with another device
+  std::string beside = "the emulator";  // its name
+  int32_t decode_steps = 4;  // tokens at the end of each prompt that are decoded; at least 1
   uint64_t seed = 1;
 };
 

@@ -66,6 +66,7 @@ std::string NameOf(const Launch& launch) {
   if (IsBetween(id, kGatedNormF32, kAttentionGateBf16)) return "gated results";
   if (IsBetween(id, kActivateF32, kActivateBf16)) return "activation";
   if (id == kGather) return "gathered rows";
+  if (id == kShareColumns) return "columns to other devices";
   if (IsBetween(id, kStoreHeadsF32, kStoreHeadsBf16Head128)) return "heads";
   if (IsBetween(id, kAttentionF32, kWideAttentionHead128)) return "attention";
   if (IsBetween(id, kMergeSegmentsF32, kMergeSegmentsBf16)) return "merged segments";

@@ -302,4 +302,9 @@ Result<std::unique_ptr<Device>> OpenCudaDevice(int index) {
   return std::unique_ptr<Device>(std::move(device));
 }
 
+int32_t NumCudaDevices() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
 }  // namespace skein::cuda

@@ -7,4 +7,6 @@ Result<std::unique_ptr<Device>> OpenCudaDevice(int) {
                 "this program was built without CUDA; `make build CUDA=1` builds one with it");
 }
 
+int32_t NumCudaDevices() { return 0; }
+
 }  // namespace skein::cuda

@@ -29,7 +29,7 @@ int64_t BytesOf(const RopeAngles* rope) {
   return rope == nullptr ? 0 : static_cast<int64_t>(rope->bytes());
 }
 
-// What one device has.
+// The memory of one device.
 struct RankMemory {
   Rank rank;
   std::unique_ptr<Device> device;
@@ -91,7 +91,7 @@ class CudaRuntime final : public Runtime {
   Status MakeRopes(int32_t num_positions);
   // The states of linear layers.
   Status MakeStates(const StateLayout& layout);
-  // What the passes of each rank share.
+  // The data that the passes of a rank share, for each rank.
   std::vector<CudaContext> MakeContexts(const CudaRuntimeOptions& options,
                                         const StateLayout& states, const KvLayout& kv);
   // The least memory that a device has free.
@@ -230,7 +230,7 @@ Result<ForwardLimits> CudaRuntime::PlanStep(const CudaRuntimeOptions& options,
 Result<int32_t> CudaRuntime::PlanBlocks(const CudaRuntimeOptions& options,
                                         const ForwardLimits& limits, int32_t max_model_len,
                                         int64_t left_bytes, int64_t block_bytes) {
-  // Of each device, if all have as little free as the one with the least.
+  // All devices count with what the fullest has left.
   const int64_t left = left_bytes * static_cast<int64_t>(ranks_.size());
   int64_t blocks = options.num_kv_blocks;
   if (blocks == 0) {

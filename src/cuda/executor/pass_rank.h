@@ -13,7 +13,7 @@
 
 namespace skein::cuda {
 
-// What one device has of a pass.
+// The part of a pass that one device has.
 struct PassRank {
   // Fails as Device::Allocate does.
   static Result<std::unique_ptr<PassRank>> Make(const CudaContext& context,
