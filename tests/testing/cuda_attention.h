@@ -102,6 +102,18 @@ class PagedAttention {
     visible_.assign(size_t(num_tokens_) * visible_words_, ~0u);
   }
 
+  // Gives scores random terms, by a table of `num_rows` rows for the distances. REQUIRES: sequences
+  // begin with their first tokens, and heads have their own keys.
+  void AddTerms(RandomValues& random, int32_t num_rows) {
+    for (const AttentionTokens& s : sequences_) positions_ = std::max(positions_, s.num_tokens);
+    for (int32_t i = 0; i < 2 * positions_ - 1; ++i) {
+      rows_of_distance_.push_back(random.Integer(0, num_rows - 1));
+    }
+    table_rows_ = num_rows;
+    terms_ = random.Floats(size_t(2) * heads_.num_heads * num_tokens_ * num_rows, DType::kF32,
+                           Range::kPlain);
+  }
+
   // Runs the kernels. Returns [tokens, heads * head_dim].
   std::vector<float> Run(bool in_any_order) {
     const TypedArray q(q_, heads_.dtype);
@@ -135,12 +147,14 @@ class PagedAttention {
         KeyWindow window = WindowOf(s, t);
         const std::vector<uint32_t> visible = VisibleOf(token, &window);
         for (int32_t head = 0; head < heads_.num_heads; ++head) {
+          const std::vector<float> terms = TermsOf(s, token, t, head);
           const size_t at = size_t(token) * q_width() + head * d;
-          reference::Attention(NumericClass::kFma,
-                               {&q_[at], keys_[i][head / group].data(),
-                                values_[i][head / group].data(), s.num_keys(), d, kScale,
-                                heads_.dtype, window, visible.empty() ? nullptr : visible.data()},
-                               &expected[at]);
+          reference::Attention(
+              NumericClass::kFma,
+              {&q_[at], keys_[i][head / group].data(), values_[i][head / group].data(),
+               s.num_keys(), d, kScale, heads_.dtype, window,
+               visible.empty() ? nullptr : visible.data(), terms.empty() ? nullptr : terms.data()},
+              &expected[at]);
           // The device writes only positive zeros.
           for (int32_t e = 0; e < d; ++e) expected[at + e] = expected[at + e] + 0.0f;
         }
@@ -184,6 +198,20 @@ class PagedAttention {
     return words;
   }
 
+  // The terms of token t of a sequence, which is `token` of all, for each key.
+  std::vector<float> TermsOf(const AttentionTokens& s, int32_t token, int32_t t,
+                             int32_t head) const {
+    std::vector<float> terms;
+    const auto term = [&](int32_t of_head, int32_t of_token, int32_t row) {
+      return terms_[(size_t(of_head) * num_tokens_ + of_token) * table_rows_ + row];
+    };
+    for (int32_t key = 0; table_rows_ > 0 && key < s.num_tokens; ++key) {
+      const int32_t row = rows_of_distance_[t - key + positions_ - 1];
+      terms.push_back(term(head, token, row) + term(heads_.num_heads + head, token - t + key, row));
+    }
+    return terms;
+  }
+
   cuda::AttentionArgs Args() {
     return {.tiles = tiles_.data(),
             .tables = tables_.data(),
@@ -194,6 +222,11 @@ class PagedAttention {
             .keys_after = heads_.keys_after,
             .visible = visible_words_ > 0 ? visible_.data() : nullptr,
             .visible_words = visible_words_,
+            .relative = {.rows = table_rows_ > 0 ? rows_of_distance_.data() : nullptr,
+                         .num_positions = positions_,
+                         .num_rows = table_rows_,
+                         .num_tokens = num_tokens_,
+                         .terms = terms_.data()},
             .num_heads = heads_.num_heads,
             .num_kv_heads = heads_.num_kv_heads,
             .head_dim = heads_.head_dim,
@@ -250,6 +283,10 @@ class PagedAttention {
   int32_t num_segments_ = 1;
   std::vector<uint32_t> visible_;  // [tokens, visible_words_]
   int32_t visible_words_ = 0;      // 0: no keys are hidden
+  std::vector<float> terms_;       // RelativeTerms::terms
+  std::vector<int32_t> rows_of_distance_;
+  int32_t positions_ = 0;
+  int32_t table_rows_ = 0;  // 0: there are no terms
 };
 
 }  // namespace skein::testing

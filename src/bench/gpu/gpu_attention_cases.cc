@@ -12,7 +12,7 @@ namespace skein {
 namespace {
 
 // Tokens of one sequence with kKeys keys: the last ones, or those in the middle if they see keys
-// behind their own. Two query heads share one KV head.
+// behind their own. Two query heads share one KV head; with terms, each has its own.
 struct AttentionCase {
   static constexpr int32_t kKeys = 140, kHeads = 2;
 
@@ -20,7 +20,10 @@ struct AttentionCase {
   int32_t num_tokens = 40;  // up to 8: narrow tiles
   int32_t keys_before = -1, keys_after = 0;
   bool hides_keys = false;
+  bool has_terms = false;  // of all keys' tokens
 
+  constexpr int32_t num_kv_heads() const { return has_terms ? kHeads : 1; }
+  constexpr int32_t rows() const { return num_tokens * kHeads / num_kv_heads(); }
   constexpr int32_t begin() const { return (kKeys - num_tokens) / (keys_after > 0 ? 2 : 1); }
 };
 constexpr AttentionCase kPromptCase, kDecodeCase = {.num_tokens = 1};
@@ -41,8 +44,9 @@ constexpr AttentionCase WithHiddenKeys(AttentionCase one) {
 
 int32_t TileRows(DType dtype, const AttentionCase& one) {
   constexpr auto kManyBlocks = std::numeric_limits<int64_t>::max();
-  const int32_t wide = one.hides_keys ? cuda::kFourWarpRows : cuda::WideRows(dtype, one.head_dim);
-  return cuda::AttentionTileRows(wide, one.num_tokens * AttentionCase::kHeads, kManyBlocks);
+  const bool four_warps = one.hides_keys || one.has_terms;
+  const int32_t wide = four_warps ? cuda::kFourWarpRows : cuda::WideRows(dtype, one.head_dim);
+  return cuda::AttentionTileRows(wide, one.rows(), kManyBlocks);
 }
 
 constexpr int32_t kVisibleWords = 2 * CeilDiv(AttentionCase::kKeys, kKeysPerStep);
@@ -61,12 +65,25 @@ std::vector<int32_t> VisibleKeys(GpuOperands& operands, int32_t num_tokens) {
   return words;
 }
 
+// Random terms by a table of 64 rows.
+cuda::RelativeTerms RandomTerms(GpuOperands& operands, int32_t num_tokens) {
+  constexpr int32_t kRows = 64;
+  std::vector<int32_t> rows;
+  for (int32_t i = 0; i < 2 * num_tokens - 1; ++i) rows.push_back(operands.Integer(0, kRows - 1));
+  const size_t count = size_t{2} * AttentionCase::kHeads * num_tokens * kRows;
+  return {.rows = operands.Put(rows),
+          .num_positions = num_tokens,
+          .num_rows = kRows,
+          .num_tokens = num_tokens,
+          .terms = operands.Put(operands.Random(count))};
+}
+
 template <typename T, AttentionCase kCase>
 Result<std::vector<float>> RunAttention(cuda::Device& device, uint64_t seed) {
   constexpr DType kType = std::is_same_v<T, Bf16> ? DType::kBf16 : DType::kF32;
   constexpr int32_t kDim = kCase.head_dim, kTokens = kCase.num_tokens;
   constexpr int32_t kHeads = AttentionCase::kHeads, kRows = kTokens * kHeads, kBlocks = 5;
-  const KvLayout layout = {kType, 1, kBlocks, 1, kDim};
+  const KvLayout layout = {kType, 1, kBlocks, kCase.num_kv_heads(), kDim};
   GpuOperands operands(device, seed);
   const auto typed = [&](size_t count) {
     const std::vector<float> values = operands.Random(count);
@@ -75,20 +92,20 @@ Result<std::vector<float>> RunAttention(cuda::Device& device, uint64_t seed) {
   };
   const int32_t tile_rows = TileRows(kType, kCase);
   std::vector<cuda::AttentionTile> tiles;
-  for (int32_t row = 0; row < kRows; row += tile_rows) {
+  for (int32_t row = 0; row < kCase.rows(); row += tile_rows) {
     tiles.push_back({0, kTokens, kCase.begin(), 0, row, AttentionCase::kKeys});
   }
   auto* out = static_cast<T*>(operands.Make(kRows * kDim * sizeof(T)));
   auto* kv = operands.Put(typed(layout.total_bytes() / sizeof(T)));
   cuda::AttentionArgs args = {.tiles = operands.Put(tiles),
                               .tables = operands.Put(std::vector<int32_t>{3, 0, 4, 1, 2}),
-                              .num_tiles = CeilDiv(kRows, tile_rows),
+                              .num_tiles = CeilDiv(kCase.rows(), tile_rows),
                               .tile_rows = tile_rows,
                               .num_segments = 1,
                               .keys_before = kCase.keys_before,
                               .keys_after = kCase.keys_after,
                               .num_heads = kHeads,
-                              .num_kv_heads = 1,
+                              .num_kv_heads = kCase.num_kv_heads(),
                               .head_dim = kDim,
                               .head_dim_padded = kDim,
                               .scale = 0.125f,
@@ -105,6 +122,7 @@ Result<std::vector<float>> RunAttention(cuda::Device& device, uint64_t seed) {
     args.visible = reinterpret_cast<const uint32_t*>(words);
     args.visible_words = kVisibleWords;
   }
+  if (kCase.has_terms) args.relative = RandomTerms(operands, kTokens);
   return operands.Run(cuda::AttentionLaunch(kType, args, device.has_phases()), out, kRows * kDim);
 }
 
@@ -114,6 +132,8 @@ std::vector<GpuCase> GpuAttentionCases() {
   constexpr AttentionCase kWindow = {.keys_before = 50};
   constexpr AttentionCase kSides = {.num_tokens = 90, .keys_before = 40, .keys_after = 20};
   constexpr AttentionCase kFew = WithTokens(8, kBothSidesCase);
+  constexpr AttentionCase kTerms = {
+      .num_tokens = AttentionCase::kKeys, .keys_after = cuda::kAllKeys, .has_terms = true};
   return {
       {"attention f32", true, RunAttention<float, kPromptCase>},
       {"attention bf16", false, RunAttention<Bf16, kPromptCase>},
@@ -135,6 +155,8 @@ std::vector<GpuCase> GpuAttentionCases() {
       {"hidden keys bf16, few", false, RunAttention<Bf16, WithHiddenKeys(kFew)>},
       {"hidden keys bf16, 128", false,
        RunAttention<Bf16, WithHiddenKeys(WithHeadsOf(128, kBothSidesCase))>},
+      {"terms f32", true, RunAttention<float, kTerms>},
+      {"terms bf16", false, RunAttention<Bf16, kTerms>},
   };
 }
 

@@ -93,6 +93,11 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
   if (c.has_linear_layers() || c.decoder.attention_gate) {
     SKEIN_RETURN_IF_ERROR(AllocateLinear(c, tokens));
   }
+  if (const int32_t rows = c.encoder.relative.num_rows(); rows > 0) {
+    const int64_t heads = int64_t{2} * c.num_heads * tokens;
+    SKEIN_RETURN_IF_ERROR(Add(heads, c.head_dim, &relative.heads));
+    SKEIN_RETURN_IF_ERROR(Add(heads * rows * sizeof(float), &relative.terms));
+  }
   return AllocateLora(model, tokens);
 }
 

@@ -40,6 +40,11 @@ struct Activations {
     Operand out;   // [max_tokens, v_width]
   };
 
+  // Those of RelativeTerms: heads of q, then heads of k.
+  struct Relative {
+    Operand heads;  // [2 * num_heads * max_tokens, head_dim]
+    Buffer terms;   // f32 [2 * num_heads * max_tokens, rows of the table]
+  };
   // Those of adapters.
   struct Lora {
     Operand u;         // f32 [max_tokens, the widest rank]
@@ -68,6 +73,7 @@ struct Activations {
   Buffer int8, scales;  // rows in int8 for the next product (QuantizeArgs)
   Experts experts;
   Linear linear;
+  Relative relative;
   Lora lora;
   Operand output_h;  // [max_logit_rows, hidden]
   Buffer outputs;    // f32 [max_logit_rows, the widest output]

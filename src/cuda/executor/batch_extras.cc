@@ -8,6 +8,7 @@
 
 #include "base/ceil_div.h"
 #include "model/forward/outputs/option_places.h"
+#include "model/forward/relative/relative_rows.h"
 
 namespace skein::cuda {
 namespace {
@@ -148,6 +149,31 @@ void AddStateRows(const ForwardBatch& batch, int32_t num_padding, BatchExtras* e
   extras->conv_tiles = Append(tiles, words);
 }
 
+// The integers of RelativeTerms.
+void AddRelative(const ModelConfig& config, const ForwardBatch& batch, BatchExtras* extras,
+                 std::vector<int32_t>* words) {
+  for (const ForwardRow& row : batch.rows) {
+    extras->relative_positions = std::max(extras->relative_positions, row.num_tokens);
+  }
+  const int32_t positions = extras->relative_positions;
+  const RelativeRows rows(config.encoder.relative, positions);
+  extras->relative_rows = words->size();
+  for (int32_t distance = 1 - positions; distance < positions; ++distance) {
+    words->push_back(rows.Of(distance));
+  }
+  const int32_t num_heads = 2 * config.num_heads, num_tokens = batch.num_tokens();
+  extras->head_rows = words->size();
+  for (int32_t head = 0; head < num_heads; ++head) {
+    for (int32_t token = 0; token < num_tokens; ++token) {
+      words->push_back(token * 3 * config.num_heads + head);
+    }
+  }
+  extras->head_slots = words->size();
+  for (int32_t slot = 0; slot < num_heads * num_tokens; ++slot) words->push_back(slot);
+  extras->head_counts = words->size();
+  words->insert(words->end(), num_heads, num_tokens);
+}
+
 }  // namespace
 
 BatchExtras AddBatchExtras(const ModelConfig& config, const ForwardBatch& batch,
@@ -172,6 +198,7 @@ BatchExtras AddBatchExtras(const ModelConfig& config, const ForwardBatch& batch,
     });
     AddVisible(config, batch, &extras, words);
   }
+  if (config.encoder.relative.span > 0) AddRelative(config, batch, &extras, words);
   if (config.has_linear_layers()) AddStateRows(batch, num_padding, &extras, words);
   return extras;
 }

@@ -32,6 +32,13 @@ struct BatchExtras {
   // StateRow [rows] and ConvTile [tiles], wave by wave.
   size_t state_rows = 0, conv_tiles = 0;
   std::vector<StateWave> waves;
+  // RelativeTerms::rows, for distances below relative_positions.
+  size_t relative_rows = 0;
+  int32_t relative_positions = 0;
+  // The heads of q, then those of k, in the matrix q, k, v [tokens * 3 * num_heads, head_dim], and
+  // their product's GemmGroups: [2 * num_heads, tokens], slots [2 * num_heads, tokens] and counts
+  // [2 * num_heads].
+  size_t head_rows = 0, head_slots = 0, head_counts = 0;
   int32_t delta_tokens = 0;  // of the longest row of each wave
 };
 

@@ -409,12 +409,20 @@ TEST(CudaExecutor, ALostDeviceFailsItsRequestsAlone) {
 }
 
 TEST(CudaExecutor, OtherModelsAreRefusedByName) {
-  for (const char* name : {"deberta-v3", "deberta-v2-classifier"}) {
-    const LoadedModel model(std::string(SKEIN_SOURCE_DIR "/tests/data/encoders/") + name);
-    const Status status = CheckDeviceComputes(model.weights());
-    EXPECT_EQ(status.code(), StatusCode::kUnsupported) << name;
-    EXPECT_EQ(status.param(), "architectures") << name;
-  }
+  const auto refused = [](void (*change)(ModelConfig&)) {
+    ModelWeights weights;
+    weights.config = LoadedModel(ModelDir("qwen3")).config();
+    EXPECT_TRUE(CheckDeviceComputes(weights).ok());
+    change(weights.config);
+    const Status status = CheckDeviceComputes(weights);
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+    return status.param();
+  };
+  EXPECT_EQ(refused([](ModelConfig& config) { config.head_dim = 320; }), "head_dim");
+  EXPECT_EQ(refused([](ModelConfig& config) { config.head_dim = 33; }), "head_dim");
+  EXPECT_EQ(refused([](ModelConfig& config) { config.num_experts = 2000; }), "num_experts");
+  EXPECT_EQ(refused([](ModelConfig& config) { config.encoder.relative.span = 5; }),
+            "position_buckets");
 }
 
 }  // namespace

@@ -82,6 +82,14 @@ class DeviceBatch {
   const StateRow* state_rows() const { return Extra<StateRow>(extras_.state_rows); }
   const ConvTile* conv_tiles() const { return Extra<ConvTile>(extras_.conv_tiles); }
   std::span<const StateWave> state_waves() const { return extras_.waves; }
+  // Those of BatchExtras, in a model with RelativeTerms.
+  struct Relative {
+    const int32_t *rows, *head_rows, *head_slots, *head_counts;
+  };
+  Relative relative() const {
+    return {Extra<int32_t>(extras_.relative_rows), Extra<int32_t>(extras_.head_rows),
+            Extra<int32_t>(extras_.head_slots), Extra<int32_t>(extras_.head_counts)};
+  }
   const int32_t* blocks() const { return On<int32_t>(blocks_); }
   const int32_t* tables() const { return On<int32_t>(tables_); }
   Tiles tiles() const { return TilesAt(tiles_); }

@@ -74,7 +74,9 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
                       "; the attention kernels take at most " + std::to_string(kMaxHeadDim),
                   "head_dim");
   }
-  if (c.encoder.relative.span > 0) return refuse("architectures", "relative attention");
+  if (c.encoder.relative.num_rows() % kPanelCols != 0) {
+    return refuse("position_buckets", "a number of distances that is no multiple of 8");
+  }
   if (c.num_experts > kMaxExperts) return refuse("num_experts", "more than 1024 experts");
   if (c.experts_per_token > kMaxExpertsPerToken) {
     return refuse("num_experts_per_tok", "more than 32 experts of a token");
@@ -233,6 +235,25 @@ Status DeviceWeights::PutExperts(const std::vector<ExpertWeights>& experts,
   return Status::Ok();
 }
 
+Status DeviceWeights::PutBoth(const PackedWeight& first, const PackedWeight& second,
+                              DeviceMatrix* out) {
+  if (first.n() == 0) return Status::Ok();
+  SKEIN_CHECK(first.n() % kPanelCols == 0 && first.k_padded() == second.k_padded());
+  SKEIN_CHECK(first.dtype() == second.dtype() && SizeOf(first.dtype()) > 1);
+  const int64_t row_bytes = first.k_padded() * static_cast<int64_t>(SizeOf(first.dtype()));
+  *out = {.n = first.n() + second.n(),
+          .k = first.k(),
+          .words = static_cast<int32_t>(row_bytes / 4),
+          .dtype = first.dtype()};
+  const int64_t first_bytes = first.n() * row_bytes;
+  const int64_t second_bytes = NumPanels({{0, second.n()}}) * kPanelCols * row_bytes;
+  SKEIN_ASSIGN_OR_RETURN(std::byte* const to, Allocate(first_bytes + second_bytes));
+  out->panels = to;
+  device_->CopyToDevice(to, first.panel(0), first_bytes);
+  device_->CopyToDevice(to + first_bytes, second.panel(0), second_bytes);
+  return Status::Ok();
+}
+
 Status DeviceWeights::PutPair(const LoraPair& pair, DeviceLoraPair* out) {
   if (pair.rank() == 0) return Status::Ok();
   const PackedWeight& a = pair.a;
@@ -289,6 +310,7 @@ Status DeviceWeights::PutLayer(const ModelConfig& config, const LayerWeights& la
   SKEIN_RETURN_IF_ERROR(PutRows(layer.qkv_bias, heads, &out->qkv_bias));
   SKEIN_RETURN_IF_ERROR(Put(layer.q_norm, &out->q_norm));
   SKEIN_RETURN_IF_ERROR(Put(layer.k_norm, &out->k_norm));
+  SKEIN_RETURN_IF_ERROR(PutBoth(layer.distance_keys, layer.distance_queries, &out->distances));
   SKEIN_RETURN_IF_ERROR(Put(layer.attn_gate, &out->attn_gate));
   SKEIN_RETURN_IF_ERROR(PutLinear(layer.linear, &out->linear));
   SKEIN_RETURN_IF_ERROR(PutRows(layer.o, columns, &out->o));

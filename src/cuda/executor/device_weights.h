@@ -47,6 +47,8 @@ struct DeviceLayer {
   const float* qkv_bias = nullptr;
   const float* q_norm = nullptr;
   const float* k_norm = nullptr;
+  // LayerWeights::distance_keys, then distance_queries.
+  DeviceMatrix distances;
   DeviceMatrix attn_gate;
   DeviceLinear linear;
   DeviceMatrix o;
@@ -144,6 +146,8 @@ class DeviceWeights {
   // The experts' matrices one behind the other.
   Status PutExperts(const std::vector<ExpertWeights>& experts, PackedWeight ExpertWeights::*matrix,
                     const Rows& rows, DeviceMatrix* out);
+  // The rows of `second` behind those of `first`, which ends with a whole panel.
+  Status PutBoth(const PackedWeight& first, const PackedWeight& second, DeviceMatrix* out);
   Status PutPair(const LoraPair& pair, DeviceLoraPair* out);
   Status PutLinear(const LinearWeights& linear, DeviceLinear* out);
   Status PutLayer(const ModelConfig& config, const LayerWeights& layer, DeviceLayer* out);

@@ -215,6 +215,17 @@ inline int32_t AttentionTileRows(int32_t wide_rows, int32_t most_rows, int64_t n
   return narrow ? kAttentionRows : wide_rows;
 }
 
+// Terms of scores that depend on the distance of a row's token from a key (docs/numerics.md,
+// "Attention"): the products of the heads of q and k with the row of a table for this distance.
+struct RelativeTerms {
+  // [2 * num_positions - 1]: the row of distance d at d + num_positions - 1. Null: no terms.
+  const int32_t* rows = nullptr;
+  int32_t num_positions = 0;
+  int32_t num_rows = 0;
+  int32_t num_tokens = 0;        // of the batch
+  const float* terms = nullptr;  // [heads of q, then heads of k][num_tokens][num_rows]
+};
+
 // The attention walk (docs/numerics.md, "Attention"), segment by segment. If there is only one
 // segment, `out` is written directly; otherwise MergeSegments makes it from the partial sums.
 struct AttentionArgs {
@@ -230,6 +241,8 @@ struct AttentionArgs {
   // Bits of keys, [tokens, visible_words]: a row sees those of these keys that are set. Null: all.
   const uint32_t* visible = nullptr;
   int32_t visible_words = 0;
+  // REQUIRES: all keys of a sequence are in the batch, and each head has its own.
+  RelativeTerms relative;
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;

@@ -425,12 +425,15 @@ Launch CopySlotsLaunch(DType dtype, const CopySlotsArgs& args) {
 Launch AttentionLaunch(DType dtype, const AttentionArgs& args, bool has_phases) {
   SKEIN_CHECK(args.head_dim <= args.head_dim_padded && args.head_dim_padded <= kMaxHeadDim);
   const int32_t wide_rows = WideRows(dtype, args.head_dim_padded);
+  // Kernels for one width of heads know neither hidden keys nor terms.
+  const bool any_width = args.visible != nullptr || args.relative.rows != nullptr;
   SKEIN_CHECK(args.tile_rows == kAttentionRows || args.tile_rows == kFourWarpRows ||
-              (args.tile_rows == wide_rows && args.visible == nullptr));
+              (args.tile_rows == wide_rows && !any_width));
+  SKEIN_CHECK(args.relative.rows == nullptr || args.num_kv_heads == args.num_heads);
   if (dtype == DType::kF32) {
     return AttentionLaunch<AttentionShape<float, 8, 0>>(KernelId::kAttentionF32, args);
   }
-  if (args.tile_rows == kFourWarpRows || args.visible != nullptr) {
+  if (args.tile_rows == kFourWarpRows || any_width) {
     return AttentionLaunch<AttentionShape<Bf16, 16, 0>>(KernelId::kAttentionBf16, args);
   }
   if (args.tile_rows == kWideAttentionRows) {

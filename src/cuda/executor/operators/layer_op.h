@@ -18,6 +18,8 @@ enum LayerOp {
   kQkv,
   kQkvNorm,
   kStoreHeads,
+  kHeadRows,
+  kTerms,
   kFork,
   kAttention,
   kGather,

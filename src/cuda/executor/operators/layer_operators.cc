@@ -10,6 +10,9 @@ namespace skein::cuda {
 namespace {
 
 float AttentionScale(const ModelConfig& config) {
+  if (config.encoder.relative.span > 0) {
+    return static_cast<float>(1.0 / std::sqrt(3.0 * config.head_dim));
+  }
   const double scale = config.decoder.attention_scale;
   return static_cast<float>(scale > 0 ? scale : 1.0 / std::sqrt(double(config.head_dim)));
 }
@@ -33,6 +36,9 @@ bool LayerOperators::Has(int op) const {
       return !config().IsLinear(layer_);
     case kQkvNorm:
       return config().decoder.qk_norm_spans_heads && !config().IsLinear(layer_);
+    case kHeadRows:
+    case kTerms:
+      return config().encoder.relative.span > 0;
     case kFork:
       return integers_->num_forks() > 0 && !config().IsLinear(layer_);
     case kGather:
@@ -163,6 +169,10 @@ void LayerOperators::Attention(int op) {
       return NormHeads();
     case kStoreHeads:
       return StoreHeads();
+    case kHeadRows:
+      return RoundHeads();
+    case kTerms:
+      return MultiplyTerms();
     case kFork:
       return CopyForks();
     case kAttention:
@@ -400,6 +410,51 @@ void LayerOperators::StoreHeads() {
                                           .kv = launcher_.KvOf(layer_)}));
 }
 
+// The rows of q and k, head by head, as attention reads them.
+void LayerOperators::RoundHeads() {
+  const Operand& heads = memory_->relative.heads;
+  launcher_.Run(RmsNormLaunch(dtype_, {.x = memory_->qkv.as<float>(),
+                                       .ldx = config().head_dim,
+                                       .rows = integers_->relative().head_rows,
+                                       .num_rows = 2 * config().num_heads * num_tokens_,
+                                       .width = config().head_dim,
+                                       .out = heads.buffer.as<void>(),
+                                       .ldo = heads.width}));
+}
+
+// The products of the slice's heads with their rows of the table.
+void LayerOperators::MultiplyTerms() {
+  const Operand& heads = memory_->relative.heads;
+  const DeviceMatrix& w = layer().distances;
+  const int32_t num_rows = config().encoder.relative.num_rows();
+  const int64_t weight_words = int64_t{num_rows} * w.words;
+  const int32_t first = slice_.first;
+  launcher_.Run(GroupedGemmLaunch(
+      w.dtype, GemmOutput::kStore, int64_t{slice_.count} * num_tokens_,
+      {.a = heads.buffer.as<void>(),
+       .lda = heads.width * static_cast<int64_t>(SizeOf(heads.dtype)) / 4,
+       .w = static_cast<const uint32_t*>(w.panels) + first * weight_words,
+       .m = num_tokens_,
+       .columns = num_rows,
+       .words = w.words,
+       .groups = {.counts = integers_->relative().head_counts + first,
+                  .slots = integers_->relative().head_slots + int64_t{first} * num_tokens_,
+                  .capacity = num_tokens_,
+                  .num_groups = slice_.count,
+                  .weight_words = weight_words},
+       .out = memory_->relative.terms.as<void>(),
+       .ldo = num_rows}));
+}
+
+RelativeTerms LayerOperators::Terms() const {
+  if (config().encoder.relative.span == 0) return {};
+  return {.rows = integers_->relative().rows,
+          .num_positions = integers_->extras().relative_positions,
+          .num_rows = config().encoder.relative.num_rows(),
+          .num_tokens = num_tokens_,
+          .terms = memory_->relative.terms.as<float>()};
+}
+
 void LayerOperators::CopyForks() {
   if (integers_->num_forks() == 0) return;
   const KvLayout& kv = context_.model.kv_layout;
@@ -436,6 +491,7 @@ void LayerOperators::AttendTiles(const DeviceBatch::Tiles& tiles, int32_t begin,
                         .keys_after = local ? extras.locally_after : keys_after,
                         .visible = visible,
                         .visible_words = integers_->visible_words(),
+                        .relative = Terms(),
                         .num_heads = c.num_heads,
                         .num_kv_heads = c.num_kv_heads,
                         .head_dim = c.head_dim,

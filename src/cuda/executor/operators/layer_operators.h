@@ -88,6 +88,9 @@ class LayerOperators {
   void AddBranch(const float* norm);
   void NormHeads();
   void StoreHeads();
+  void RoundHeads();
+  void MultiplyTerms();
+  RelativeTerms Terms() const;
   void CopyForks();
   void Attend();
   void AttendTiles(const DeviceBatch::Tiles& tiles, int32_t begin, int32_t end, int32_t rows);

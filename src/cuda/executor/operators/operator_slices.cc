@@ -112,6 +112,7 @@ void OperatorSlices::Assign(const BatchWork& work, double slice_us) {
   if (c.has_local_layers()) {
     Attend(work, work.locally_before, work.locally_after, &local_attention_);
   }
+  if (const int32_t rows = c.encoder.relative.num_rows(); rows > 0) MultiplyTerms(rows);
   if (c.has_linear_layers() || c.decoder.attention_gate) Linear(work.delta_tokens);
   if (c.num_experts == 0) return;
   for (const int op : {kRoute, kChooseExperts, kListSlots}) Whole(op, c.num_experts * 4.0);
@@ -162,6 +163,16 @@ void OperatorSlices::MultiplyExperts(int op, int64_t n, int64_t k) {
   const double fit = (slice_us_ - kLaunchUs) / expert_us;
   const auto step = static_cast<int32_t>(std::clamp<double>(fit, 1, config_.num_experts));
   Cut(config_.num_experts, step, expert_us, &slices_[op]);
+}
+
+void OperatorSlices::MultiplyTerms(int32_t table_rows) {
+  const int32_t num_heads = 2 * config_.num_heads;
+  Whole(kHeadRows, 2.0 * num_heads * config_.head_dim * static_cast<double>(SizeOf(dtype_)));
+  const double head_us =
+      double{1} * num_tokens_ * table_rows * config_.head_dim / RateOf(dtype_, false);
+  const double fit = (slice_us_ - kLaunchUs) / head_us;
+  const auto step = static_cast<int32_t>(std::clamp<double>(fit, 1, num_heads));
+  Cut(num_heads, step, head_us, &slices_[kTerms]);
 }
 
 void OperatorSlices::Attend(const BatchWork& work, int32_t keys_before, int32_t keys_after,

@@ -14,7 +14,8 @@ namespace skein::cuda {
 
 // The part of an operator that a device runs at a time, and the time it takes, by estimate.
 struct OperatorSlice {
-  int32_t first = 0, count = 0;  // rows of a product, tiles of attention, experts; others: rows
+  int32_t first = 0,
+          count = 0;  // rows of a product, tiles of attention, experts, heads; others: rows
   double us = 0;
 };
 
@@ -70,6 +71,8 @@ class OperatorSlices {
   void Linear(int32_t delta_tokens);
   void Multiply(int op, int64_t n, int64_t k);
   void MultiplyExperts(int op, int64_t n, int64_t k);
+  // The products of the heads of q and k with a table's rows.
+  void MultiplyTerms(int32_t table_rows);
   void Whole(int op, double bytes_of_token);
   // The slices of layers in which a row sees so many keys on either side of its own.
   void Attend(const BatchWork& work, int32_t keys_before, int32_t keys_after,

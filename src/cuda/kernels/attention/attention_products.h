@@ -63,6 +63,37 @@ __device__ __forceinline__ void AddScores(const StepStages<T, Shape>& steps,
   AddChunks<-1, T, kPanels>(q, columns, steps.K(stage), steps.shape().head_words, of_blocks);
 }
 
+// Adds RelativeTerms to scores of adjacent keys.
+template <typename T, int kTiles>
+__device__ __forceinline__ void AddTerms(const AttentionArgs& a, const QueryRows<T>& rows,
+                                         int first_key, const Lane& lane,
+                                         float (&scores)[kTiles][4]) {
+  const RelativeTerms& relative = a.relative;
+  if (relative.rows == nullptr) return;
+  const int head = static_cast<int>(blockIdx.x);
+  const auto terms_of = [&](int of_head, int token) {
+    const int64_t row = static_cast<int64_t>(of_head) * relative.num_tokens + token;
+    return relative.terms + row * relative.num_rows;
+  };
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const float* const of_query = terms_of(head, rows.in_batch[i]);
+    const int32_t* const row_of_key0 =
+        relative.rows + rows.in_batch[i] - rows.origin + relative.num_positions - 1;
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        const int key = first_key + tile * 8 + lane.quad * 2 + c;
+        if (key >= rows.keys[i]) continue;
+        const int at = row_of_key0[-key];
+        float& score = scores[tile][2 * i + c];
+        score = score + (of_query[at] + terms_of(a.num_heads + head, rows.origin + key)[at]);
+      }
+    }
+  }
+}
+
 // Scales scores of adjacent keys from `first_key` on; those that a row does not see become -inf.
 template <typename T, int kTiles>
 __device__ __forceinline__ void ScaleScores(const AttentionArgs& a, const QueryRows<T>& rows,
@@ -107,6 +138,17 @@ __device__ __forceinline__ void HideKeys(const AttentionArgs& a, const QueryRows
       }
     }
   }
+}
+
+// Makes scores of adjacent keys from products. kAnyWidth: in a kernel for heads of any width, which
+// knows terms and hidden keys.
+template <bool kAnyWidth, typename T, int kTiles>
+__device__ __forceinline__ void FinishScores(const AttentionArgs& a, const QueryRows<T>& rows,
+                                             int first_key, bool all_visible, const Lane& lane,
+                                             float (&scores)[kTiles][4]) {
+  if constexpr (kAnyWidth) AddTerms(a, rows, first_key, lane, scores);
+  ScaleScores(a, rows, first_key, all_visible, lane, scores);
+  if constexpr (kAnyWidth) HideKeys(a, rows, first_key, lane, scores);
 }
 
 __device__ __forceinline__ float MaxOfQuad(float max) {
@@ -205,15 +247,14 @@ __device__ __forceinline__ void Weigh(const AttentionArgs& a, const QueryRows<T>
   EndWeights<T>(max, scores, state);
 }
 
-// The same in kernels that know hidden keys.
+// The same in kernels that know hidden keys and terms.
 template <typename T, int kTiles>
 __device__ __forceinline__ void WeighVisible(const AttentionArgs& a, const QueryRows<T>& rows,
                                              int step, bool all_visible, const Lane& lane,
                                              float (&scores)[kKeyTiles][4],
                                              WalkState<kTiles>& state) {
   float max[2];
-  ScaleScores(a, rows, step, all_visible, lane, scores);
-  HideKeys(a, rows, step, lane, scores);
+  FinishScores<true>(a, rows, step, all_visible, lane, scores);
   ComputeStepWeights(state, scores, max);
   EndWeights<T>(max, scores, state);
 }

@@ -80,6 +80,7 @@ struct QueryRows {
       q[i] = static_cast<const T*>(a.q) + (tile.first_token + token) * a.ldq + head * a.head_dim;
       out[i] = static_cast<T*>(a.out) + (tile.first_token + token) * a.ldo + head * a.head_dim;
     }
+    origin = tile.first_token - tile.begin;
     words = a.head_dim * static_cast<int>(sizeof(T)) / 4;
   }
 
@@ -91,6 +92,7 @@ struct QueryRows {
   int keys[2];      // the end of the keys that the row sees
   int first[2];     // the first of them
   int in_batch[2];  // the index of the row's token
+  int origin;       // that of the sequence's first token, if it is in the batch
   const T* q[2];
   T* out[2];
   int words;  // words of a head

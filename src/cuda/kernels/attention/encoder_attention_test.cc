@@ -127,6 +127,24 @@ TEST(EncoderAttention, HiddenKeysTakeNoPart) {
   }
 }
 
+// Terms by the distance of a token from a key, over several segments, too.
+TEST(EncoderAttention, TermsFollowFromDistances) {
+  RandomValues random;
+  for (const TiledHeads& kernel : kKernelsWithBits) {
+    if (kernel.heads.num_heads != kernel.heads.num_kv_heads) continue;
+    const TiledHeads of = kernel.WithWindow(-1, kAllKeys);
+    PagedAttention attention(
+        random, of.heads, of.tiles,
+        {{0, random.Integer(68, 90)}, {0, 5, 3}, {0, random.Integer(130, 300)}});
+    attention.AddTerms(random, 48);
+    Check(attention, of.heads.head_dim < 100, of);
+  }
+  const TiledHeads of = TiledHeads{{DType::kBf16, 1, 1, 16}, kNarrow}.WithWindow(-1, kAllKeys);
+  PagedAttention attention(random, of.heads, of.tiles, {{0, kKeysPerSegment + 20}});
+  attention.AddTerms(random, 16);
+  Check(attention, false, of);
+}
+
 // Tokens that see no key of whole segments, also of the first ones.
 TEST(EncoderAttention, SegmentsMayBeHidden) {
   RandomValues random;

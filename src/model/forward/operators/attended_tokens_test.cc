@@ -70,7 +70,8 @@ TEST_P(AttendedTokensTest, OnlyTheFirstTokensAreSeen) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Encoders, AttendedTokensTest,
-                         ::testing::Values("bert", "roberta", "modernbert", "gte", "distilbert"));
+                         ::testing::Values("bert", "roberta", "modernbert", "gte", "distilbert",
+                                           "deberta-v3"));
 
 }  // namespace
 }  // namespace skein

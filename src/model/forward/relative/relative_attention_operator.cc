@@ -82,7 +82,7 @@ void RelativeAttentionOperator::Attend(const RowSpan& span, int32_t head) const 
     const int64_t column = int64_t{head} * c.head_dim;
     rows[i] = {.q = pass_.At(pass_.workspace.q, span.first + i, column, pass_.q_width()),
                .out = pass_.At(pass_.workspace.attn, span.first + i, column, pass_.q_width()),
-               .num_keys = row.num_tokens,
+               .num_keys = std::min(row.num_tokens, row.num_attended),
                .num_blocks = static_cast<int32_t>(table.size()),
                .block_table = table.data(),
                .terms = terms + i * num_terms};
