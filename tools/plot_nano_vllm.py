@@ -88,9 +88,10 @@ def sweep_lines(found):
     rows = [[each["slots"], f"{each['budget']:,}", f"{run['output_throughput']:.1f}", f"{run['total_token_throughput']:.0f}",
              f"{run['median_ttft_ms']:.0f}", f"{run['p99_ttft_ms']:.0f}", f"{run['median_tpot_ms']:.0f}", f"{run['p99_itl_ms']:.0f}",
              f"{run['peak_kv_bytes'] / MIB:.0f}", run["failed"]] for each in found["runs"] for run in [each["run"]]]
-    kind = found["load"]["requests"][0]
-    return [f"{kind['count']} requests, prompts of {kind['prompt_tokens'][0]:,} to {kind['prompt_tokens'][1]:,} tokens, outputs of "
-            f"{kind['max_tokens'][0]} to {kind['max_tokens'][1]}, Poisson arrivals at {found['load']['arrival']['rate_per_s']} a second.", "",
+    kind, arrival = found["load"]["requests"][0], found["load"]["arrival"]
+    outputs = kind["max_tokens"] if isinstance(kind["max_tokens"], int) else "{} to {}".format(*kind["max_tokens"])
+    comes = f"Poisson arrivals at {arrival['rate_per_s']} a second" if arrival["pattern"] == "poisson" else "all there at once"
+    return [f"{kind['count']} requests, prompts of {kind['prompt_tokens'][0]:,} to {kind['prompt_tokens'][1]:,} tokens, outputs of {outputs}, {comes}.", "",
             *table(["slots", "budget", "tok/s out", "tok/s all", "TTFT p50 ms", "TTFT p99 ms", "TPOT p50 ms", "ITL p99 ms", "peak KV MiB", "failed"], rows)]
 
 
@@ -127,51 +128,75 @@ def beside_lines(found):
 
 
 def eight_times(results):
-    eight = results["eight"]
+    eight = results["eight"]["found"]
     return eight["8 at a time"]["decode_throughput"] / eight["1 at a time"]["decode_throughput"]
+
+
+def controls(results):
+    return [results[part]["found"] for part in ("control", "large") if part in results]
 
 
 def target_lines(results):
     rows = []
-    for control in results["control"]:
-        runs, where = control["runs"], f" ({control['shape']})" if len(results["control"]) > 1 else ""
+    for control in controls(results):
+        runs, where = control["runs"], f" ({control['shape']})" if "large" in results else ""
         _, of_bound, ttft = gains(control)
         wasted = tuple(runs[name]["wasted_decode_slots"] for name in ("request-level", "continuous"))
         rows += [target(f"continuous over request-level: at least 0.90 of the estimate{where}", f"{of_bound:.2f}", of_bound >= 0.9),
                  target(f"its median TTFT: at least 3.5 times lower{where}", f"{ttft:.1f} times", ttft >= 3.5),
                  target(f"wasted decode slots: 1,528 and 0{where}", f"{wasted[0]:,} and {wasted[1]:,}", wasted == (1528, 0))]
-    speedup, beside = eight_times(results), results["beside"]
+    speedup, beside = eight_times(results), results["beside"]["found"]
     works = [(f"chunk {name}", work(beside, name)) for name in chunks(beside)]
     return ["## Targets", "", "The verdicts follow from the tables below.", "",
             *targets_table([*rows, target("decode of eight at once: at least 4 times eight in turn", f"{speedup:.2f} times", speedup >= 4),
                             target_of_all("chunked prefill: at least 0.95 of the work of both alone", works, 0.95)])]
 
 
+def made_by(made):
+    processor = f" on {made['processor']}" if made["processor"] else ""
+    turns = f"Compared variants took turns, {made['rounds']} times; the run with the median duration counts." if (made["rounds"] or 1) > 1 else \
+            "Compared variants ran once each, one after the other."
+    return [f"Made by `{made['command']}`{processor}, random weights, without HTTP. {turns}"]
+
+
+def long_lines(results):
+    """The published load; with no such part, none."""
+    if "long" not in results:
+        return []
+    found = results["long"]["found"]
+    best = max(found["runs"], key=lambda each: each["run"]["output_throughput"])
+    alone = next(each for each in found["runs"] if each["slots"] == 1)
+    ratio = best["run"]["output_throughput"] / alone["run"]["output_throughput"]
+    return ["## Long prompts and outputs, in int8", "", *made_by(results["long"]), "", *sweep_lines(found),
+            f"The most output tokens/s, with {best['slots']} slots and a budget of {best['budget']:,}, are {ratio:.2f} times those of one request after the other.", ""]
+
+
 def page(results, plots):
-    eight = results["eight"]
+    eight = results["eight"]["found"]
     speedup = eight_times(results)
-    lines = ["# nano-vLLM's experiments", "",
-             f"Made by `{results['command']}` on {results['processor']}, random weights, without HTTP.",
-             f"Compared variants took turns, {results['rounds']} times; the run with the median duration counts (the Qwen2.5-3B control ran once)."
-             if results["rounds"] > 1 else "Compared variants ran once each, one after the other.",
+    lines = ["# nano-vLLM's experiments", "", *made_by(results["control"]), "Sections that another command made name it.",
              "TTFT of `request-level` ends with its batch, which delivers its results only then.", "", *target_lines(results)]
-    for control in results["control"]:
-        lines += [f"## Request-level against continuous, {control['shape']}", "",
+    for part in ("control", "large"):
+        if part not in results:
+            continue
+        lines += [f"## Request-level against continuous, {results[part]['found']['shape']}", "",
+                  *([*made_by(results[part]), ""] if results[part]["command"] != results["control"]["command"] else []),
                   "20 requests: prompts of 128, 256, 384, 512 in turn, outputs of 24, 24, 24, 96, 24, 24, 24, 128; 8 slots. Published, on a",
-                  "GPU: 4.7 times the throughput and 15.7 times lower TTFT; Qwen2.5-3B: 2.73 and 6.04.", "", *control_lines(control)]
+                  "GPU: 4.7 times the throughput and 15.7 times lower TTFT; Qwen2.5-3B: 2.73 and 6.04.", "", *control_lines(results[part]["found"])]
+    runs = results["runs"]["found"]
     lines += ["## The four runs", "",
               "Six requests: prompts of 72, 6, 79, 8, 74, 8, outputs of 30, 50, 30, 40, 20, 40. Without paging a sequence holds the memory of the",
-              f"longest one allowed ({results['four_runs']['max_model_len']} tokens here, where none reaches 110) for any length; the blocks of a head then follow",
+              f"longest one allowed ({runs['max_model_len']} tokens here, where none reaches 110) for any length; the blocks of a head then follow",
               "one another.", "",
-              *four_lines(results["four_runs"]),
+              *four_lines(runs),
               "## Eight at once against eight in turn", "", *table(
                   ["batch", "decode tok/s", "decode s"],
                   [[name, f"{run['decode_throughput']:.1f}", f"{run['decode_time']:.2f}"] for name, run in eight.items()]),
               f"In decode the batch is **{speedup:.2f} times** as fast (target 4).", "",
-              "## Slots and budgets", "", *sweep_lines(results["sweep"]),
+              "## Slots and budgets", "", *sweep_lines(results["sweep"]["found"]), *long_lines(results),
               "## Decode beside a prefill of 4,096 tokens", "",
               "Four sequences decode 80 tokens each; the prompt arrives a second after them. Over the chunk size (the token budget of a step):", "",
-              *beside_lines(results["beside"])]
+              *beside_lines(results["beside"]["found"])]
     for plot in plots:
         lines += [f"![{plot}]({plot})", ""]
     return "\n".join(lines)
@@ -183,7 +208,7 @@ def draw(results):
         return []
     plots = []
     figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.5))
-    runs, bound = results["control"][0]["runs"], results["control"][0]["bound"]
+    runs, bound = results["control"]["found"]["runs"], results["control"]["found"]["bound"]
     base = runs["request-level"]["output_throughput"]
     axes[0].bar(list(runs), [run["output_throughput"] for run in runs.values()])
     axes[0].axhline(base * bound["ratio"], color="black", linestyle="--", label="the estimate")
@@ -192,7 +217,7 @@ def draw(results):
     axes[1].bar(list(runs), [run["median_ttft_ms"] / 1e3 for run in runs.values()])
     axes[1].set_ylabel("median TTFT, s")
     plots.append(save(figure, OUT / f"{PAGE}-control.svg"))
-    found = results["beside"]
+    found = results["beside"]["found"]
     names = chunks(found)
     figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.5))
     axes[0].plot(names, [found["runs"][name]["classes"]["decode"]["p99_itl_ms"] for name in names], marker="o", label="p99")
@@ -209,10 +234,10 @@ def draw(results):
     axes[1].legend()
     plots.append(save(figure, OUT / f"{PAGE}-chunks.svg"))
     figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.5))
-    names = [f"{each['slots']} / {each['budget']}" for each in results["sweep"]["runs"]]
-    axes[0].bar(names, [each["run"]["output_throughput"] for each in results["sweep"]["runs"]])
+    names = [f"{each['slots']} / {each['budget']}" for each in results["sweep"]["found"]["runs"]]
+    axes[0].bar(names, [each["run"]["output_throughput"] for each in results["sweep"]["found"]["runs"]])
     axes[0].set_ylabel("output tokens per second")
-    axes[1].bar(names, [each["run"]["median_ttft_ms"] / 1e3 for each in results["sweep"]["runs"]])
+    axes[1].bar(names, [each["run"]["median_ttft_ms"] / 1e3 for each in results["sweep"]["found"]["runs"]])
     axes[1].set_ylabel("median TTFT, s")
     for axis in axes:
         axis.set_xlabel("slots / budget")
