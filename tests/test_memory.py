@@ -1,5 +1,6 @@
 """`skein serve --memory`: what a server takes beside the weights, measured from outside."""
 import json
+import pathlib
 import random
 import re
 import subprocess
@@ -42,6 +43,14 @@ def test_a_server_stays_within_its_memory(long_context, weights_kib, options, mi
             read(server, TOKENS - 1, seed)
         growth_kib = server.peak_kib() - weights_kib
     assert 0.5 * mib * 1024 < growth_kib <= mib * 1024 + REQUEST_KIB
+
+
+def test_a_server_loads_no_library_that_it_does_not_use(long_context):
+    """oneDNN is the yardstick of `skein bench kernels`."""
+    with SkeinServer(long_context, *COMMON, "--kv-cache-memory", "1MiB", "--max-model-len", 64) as server:
+        read(server, 16, 0)
+        loaded = re.findall(r"/lib([a-z0-9_]+)[^/]*\.so", pathlib.Path(f"/proc/{server.process.pid}/maps").read_text())
+    assert "ssl" in loaded and not {"dnnl", "gomp"} & set(loaded)
 
 
 def test_a_longest_prompt_that_does_not_fit_is_refused(long_context):

@@ -226,6 +226,8 @@ Status Serve(const ServeOptions& options) {
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<ModelHost> host,
                          LoadUnlessStopped(model, signals, /*exit_status=*/0));
   SKEIN_ASSIGN_OR_RETURN(ModelRegistry registry, MakeRegistry(options, std::move(kwargs), *host));
+  // Loading leaves parsed files behind in the allocator, which would keep their pages.
+  malloc_trim(0);
   const std::string name = registry.entries().front().name();
   server.SetModels(std::move(registry));
   Announce("listening on " + url);

@@ -35,7 +35,7 @@ void* MapPages(size_t size_bytes) {
 AlignedBuffer::AlignedBuffer(size_t size_bytes, HugePages huge_pages) : size_(size_bytes) {
   if (size_bytes == 0) return;
   data_ = static_cast<std::byte*>(MapPages(size_bytes));
-  if (size_bytes < kHugePageBytes) return;
+  if (size_bytes < kHugePageBytes || huge_pages == HugePages::kNone) return;
   size_t skip = 0, length = size_bytes;
   if (huge_pages == HugePages::kInside) {
     skip = -reinterpret_cast<uintptr_t>(data_) % kHugePageBytes;

@@ -13,6 +13,7 @@ namespace skein {
 enum class HugePages : uint8_t {
   kAnywhere,  // all of a large buffer
   kInside,    // only huge pages that lie wholly in it: unwritten parts use no memory
+  kNone,      // for memory of which most uses write a small part
 };
 
 // Owned memory, 64-byte aligned and zeroed; a large buffer asks for huge pages. Move-only. Without

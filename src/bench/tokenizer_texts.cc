@@ -179,14 +179,13 @@ class Generator {
 };
 
 // The first `num_chars` characters of a text.
-std::string Cut(std::string text, size_t num_chars) {
+std::string Cut(std::string_view text, size_t num_chars) {
   size_t pos = 0;
   for (size_t i = 0; i < num_chars; ++i) {
     SKEIN_CHECK(pos < text.size());
     NextCodePoint(text, &pos);
   }
-  text.resize(pos);
-  return text;
+  return std::string(text.substr(0, pos));
 }
 
 // A character of these texts takes at most this many bytes.
@@ -195,14 +194,14 @@ constexpr size_t kMaxBytesPerChar = 4;
 std::string Repeated(std::string_view unit, size_t num_chars) {
   std::string text;
   while (text.size() < num_chars * kMaxBytesPerChar) text += unit;
-  return Cut(std::move(text), num_chars);
+  return Cut(text, num_chars);
 }
 
 template <typename Part>
 std::string Generated(size_t num_chars, Part part) {
   std::string text;
   while (text.size() < num_chars * kMaxBytesPerChar) text += part();
-  return Cut(std::move(text), num_chars);
+  return Cut(text, num_chars);
 }
 
 std::string ChatUnit() {

@@ -19,12 +19,13 @@ uint32_t KeyOf(float value) {
 }  // namespace
 
 void CandidateSet::KeepAtLeast(float floor) {
-  std::erase_if(candidates_, [&](const Candidate& c) { return c.value < floor; });
+  size_ -=
+      std::ranges::remove_if(kept(), [&](const Candidate& c) { return c.value < floor; }).size();
 }
 
 double CandidateSet::Total() const {
   double total = 0;
-  for (const Candidate& c : candidates_) total += c.value;
+  for (const Candidate& c : candidates()) total += c.value;
   return total;
 }
 
@@ -32,7 +33,7 @@ uint32_t CandidateSet::FindDigit(uint32_t prefix, int shift, int bits, int64_t* 
                                  double* mass) {
   const uint32_t num_buckets = 1u << bits;
   std::fill_n(buckets_.begin(), num_buckets, Bucket{});
-  for (const Candidate& c : candidates_) {
+  for (const Candidate& c : candidates()) {
     const uint64_t key = KeyOf(c.value);
     if (key >> (shift + bits) != uint64_t{prefix} >> (shift + bits)) continue;
     Bucket& bucket = buckets_[(key >> shift) & (num_buckets - 1)];
@@ -57,10 +58,7 @@ uint32_t CandidateSet::FindDigit(uint32_t prefix, int shift, int bits, int64_t* 
 
 void CandidateSet::Cut(int64_t count, double mass) {
   SKEIN_CHECK(count >= 1);
-  if (candidates_.empty() ||
-      (count >= static_cast<int64_t>(candidates_.size()) && std::isinf(mass))) {
-    return;
-  }
+  if (size_ == 0 || (count >= static_cast<int64_t>(size_) && std::isinf(mass))) return;
   constexpr int kShifts[] = {21, 10, 0};
   constexpr int kBits[] = {11, 11, 10};
   uint32_t cut = 0;  // the key of the last kept candidates
@@ -69,19 +67,19 @@ void CandidateSet::Cut(int64_t count, double mass) {
   }
   // All candidates at the cut have the same value. Those with the lowest ids are kept.
   int64_t needed = count;
-  const auto at_cut = std::find_if(candidates_.begin(), candidates_.end(),
-                                   [&](const Candidate& c) { return KeyOf(c.value) == cut; });
-  SKEIN_CHECK(at_cut != candidates_.end());
+  const auto at_cut =
+      std::ranges::find_if(candidates(), [&](const Candidate& c) { return KeyOf(c.value) == cut; });
+  SKEIN_CHECK(at_cut != candidates().end());
   if (!std::isinf(mass) && at_cut->value > 0) {
     needed = std::min(needed, static_cast<int64_t>(std::ceil(mass / at_cut->value)));
   }
   needed = std::max<int64_t>(needed, 1);
   size_t num_kept = 0;
-  for (const Candidate& c : candidates_) {
+  for (const Candidate& c : candidates()) {
     const uint32_t key = KeyOf(c.value);
-    if (key > cut || (key == cut && needed-- > 0)) candidates_[num_kept++] = c;
+    if (key > cut || (key == cut && needed-- > 0)) memory_[num_kept++] = c;
   }
-  candidates_.resize(num_kept);
+  size_ = num_kept;
 }
 
 }  // namespace skein

@@ -6,12 +6,14 @@
 #include <span>
 #include <vector>
 
+#include "base/paged_array.h"
+
 namespace skein {
 
 // A set of tokens, each with a value, in ascending order of id. A cut keeps the best candidates (by
 // descending value, then ascending id) without sorting: a radix search over the bits of the values
 // finds the cut, with one pass for every 11 bits. Every result depends only on the values and ids.
-// Keeps its memory.
+// All memory is allocated at the start; pages are used as far as candidates were ever added.
 class CandidateSet {
  public:
   struct Candidate {
@@ -19,14 +21,15 @@ class CandidateSet {
     int32_t id = 0;
   };
 
-  explicit CandidateSet(int32_t capacity) { candidates_.reserve(capacity); }
+  explicit CandidateSet(int32_t capacity) : memory_(static_cast<size_t>(capacity)) {}
 
-  void Clear() { candidates_.clear(); }
-  void Add(int32_t id, float value) { candidates_.push_back({value, id}); }
-  std::span<const Candidate> candidates() const { return candidates_; }
+  void Clear() { size_ = 0; }
+  // REQUIRES: fewer candidates than the capacity.
+  void Add(int32_t id, float value) { memory_[size_++] = {value, id}; }
+  std::span<const Candidate> candidates() const { return {memory_.data(), size_}; }
   // values [candidates().size()], in the order of the ids.
   void SetValues(const float* values) {
-    for (Candidate& c : candidates_) c.value = *values++;
+    for (Candidate& c : kept()) c.value = *values++;
   }
 
   // Keeps the `count` best candidates. REQUIRES: count >= 1; no NaN.
@@ -55,7 +58,10 @@ class CandidateSet {
   // from *count and *mass.
   uint32_t FindDigit(uint32_t prefix, int shift, int bits, int64_t* count, double* mass);
 
-  std::vector<Candidate> candidates_;
+  std::span<Candidate> kept() { return {memory_.data(), size_}; }
+
+  PagedArray<Candidate> memory_;  // [capacity]; the first size_ are the candidates
+  size_t size_ = 0;
   std::vector<Bucket> buckets_ = std::vector<Bucket>(size_t{1} << kDigitBits);
 };
 

@@ -158,7 +158,7 @@ std::optional<TokenId> Sampler::ChangeLogits(const DrawSpec& spec, const float* 
 
 std::optional<TokenId> Sampler::CopyAllowed(const DrawSpec& spec, const float* logits,
                                             Scratch& scratch) const {
-  std::vector<float>& values = scratch.values;
+  PagedArray<float>& values = scratch.values;
   if (spec.grammar != nullptr) {
     if (spec.grammar->FindNext(spec.history.subspan(spec.prompt_len), scratch.mask)) {
       return CopyMasked(scratch.mask, std::span(logits, vocab_), values);
@@ -260,7 +260,7 @@ TokenId Sampler::DrawOfAll(double random, const Scratch& scratch) const {
 void Sampler::Take(const float* x, float floor, const float* group_max, Scratch& scratch) const {
   const int32_t count = kernels_->FindAtLeast(x, vocab_, floor, group_max, scratch.ids.data());
   scratch.candidates.Clear();
-  for (const int32_t id : std::span(scratch.ids).first(count)) scratch.candidates.Add(id, x[id]);
+  for (const int32_t id : std::span(scratch.ids.data(), count)) scratch.candidates.Add(id, x[id]);
 }
 
 void Sampler::TakeLargest(const float* logits, int32_t count, float least, Scratch& scratch) const {

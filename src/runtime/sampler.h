@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/paged_array.h"
 #include "engine/executor.h"
 #include "kernels/kernels.h"
 #include "runtime/candidate_set.h"
@@ -51,9 +52,9 @@ class Sampler {
           mask((vocab + 31) / 32) {
       next_of_choices.reserve(kMaxChoices);
     }
-    std::vector<float> values;       // [vocab]: logits after the parameters, then weights
-    std::vector<int32_t> counts;     // [vocab]: zero between draws
-    std::vector<int32_t> ids;        // [vocab]
+    PagedArray<float> values;        // [vocab]: logits after the parameters, then weights
+    PagedArray<int32_t> counts;      // [vocab]: zero between draws
+    PagedArray<int32_t> ids;         // [vocab]
     std::vector<float> group_max;    // [groups] of the logits to draw from
     std::vector<float> ordered_max;  // the same maxima in another order
     std::vector<double> group_sums;  // [groups] of the weights

@@ -1,115 +1,27 @@
 #include "bench/kernels/onednn.h"
 
-#ifdef SKEIN_HAVE_ONEDNN
+#include <dlfcn.h>
 
-#include <omp.h>
-
-#include <cstring>
-#include <oneapi/dnnl/dnnl.hpp>
-#include <vector>
+#include <filesystem>
+#include <string>
+#include <system_error>
 
 namespace skein {
-namespace {
-
-using dnnl::memory;
-
-struct Descriptions {
-  Descriptions(int32_t m, int32_t n, int32_t k, memory::data_type dtype)
-      : a({m, k}, dtype, memory::format_tag::ab),
-        w({k, n}, dtype, memory::format_tag::any),
-        w_rows({k, n}, dtype, memory::format_tag::ba),
-        out({m, n}, memory::data_type::f32, memory::format_tag::ab) {}
-
-  // Throws dnnl::error if oneDNN has no such product for this processor.
-  dnnl::matmul::primitive_desc ProductIn(const dnnl::engine& engine) const {
-    return {dnnl::matmul::desc(a, w, out), engine};
-  }
-
-  memory::desc a, w, w_rows, out;
-};
-
-// bf16 if oneDNN has products of bf16 for this processor, otherwise f32.
-DType TypeFor(const dnnl::engine& engine) {
-  try {
-    Descriptions(1, 16, 16, memory::data_type::bf16).ProductIn(engine);
-    return DType::kBf16;
-  } catch (const dnnl::error&) {
-    return DType::kF32;
-  }
-}
-
-void Fill(memory& to, std::span<const Bf16> values, DType dtype) {
-  if (dtype == DType::kBf16) {
-    std::memcpy(to.get_data_handle(), values.data(), values.size_bytes());
-    return;
-  }
-  auto* out = static_cast<float*>(to.get_data_handle());
-  for (size_t i = 0; i < values.size(); ++i) out[i] = ToFloat(values[i]);
-}
-
-class Product final : public OneDnnProduct {
- public:
-  Product(int32_t m, int32_t n, int32_t k, std::span<const Bf16> a, std::span<const Bf16> w,
-          int num_weights)
-      : engine_(dnnl::engine::kind::cpu, 0),
-        dtype_(TypeFor(engine_)),
-        stream_(engine_),
-        out_(size_t(m) * n) {
-    const Descriptions descriptions(
-        m, n, k, dtype_ == DType::kBf16 ? memory::data_type::bf16 : memory::data_type::f32);
-    const dnnl::matmul::primitive_desc desc = descriptions.ProductIn(engine_);
-    product_ = dnnl::matmul(desc);
-    a_ = memory(descriptions.a, engine_);
-    Fill(a_, a, dtype_);
-    memory plain(descriptions.w_rows, engine_);
-    Fill(plain, w, dtype_);
-    for (int i = 0; i < num_weights; ++i) {
-      weights_.emplace_back(desc.weights_desc(), engine_);
-      dnnl::reorder(plain, weights_.back()).execute(stream_, plain, weights_.back());
-    }
-    result_ = memory(descriptions.out, engine_, out_.data());
-    stream_.wait();
-  }
-
-  void Run(int weights) override {
-    product_.execute(
-        stream_,
-        {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, weights_[weights]}, {DNNL_ARG_DST, result_}});
-    stream_.wait();
-  }
-  std::span<const float> out() const override { return out_; }
-  DType dtype() const override { return dtype_; }
-
- private:
-  dnnl::engine engine_;
-  DType dtype_;
-  dnnl::stream stream_;
-  dnnl::matmul product_;
-  memory a_, result_;
-  std::vector<memory> weights_;
-  std::vector<float> out_;
-};
-
-}  // namespace
 
 std::unique_ptr<OneDnnProduct> OneDnnProduct::Make(int32_t m, int32_t n, int32_t k,
                                                    std::span<const Bf16> a, std::span<const Bf16> w,
                                                    int num_weights, int num_threads) {
-  omp_set_num_threads(num_threads);
-  return std::make_unique<Product>(m, n, k, a, w, num_weights);
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return nullptr;
+  const std::string path = program.parent_path() / kOneDnnModule;
+  // The module stays: oneDNN's threads outlive a product.
+  void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr) return nullptr;
+  const auto make = reinterpret_cast<decltype(&skein_make_onednn_product)>(
+      dlsym(module, "skein_make_onednn_product"));
+  if (make == nullptr) return nullptr;
+  return std::unique_ptr<OneDnnProduct>(make(m, n, k, a, w, num_weights, num_threads));
 }
 
 }  // namespace skein
-
-#else
-
-namespace skein {
-
-std::unique_ptr<OneDnnProduct> OneDnnProduct::Make(int32_t, int32_t, int32_t, std::span<const Bf16>,
-                                                   std::span<const Bf16>, int, int) {
-  return nullptr;
-}
-
-}  // namespace skein
-
-#endif

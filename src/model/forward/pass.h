@@ -65,7 +65,7 @@ class ForwardPass {
   // After kStopped: the operator at the cursor and the number of its tickets.
   const Operator& op() const { return cursor_.op(); }
   int32_t num_tickets() const { return num_tickets_; }
-  size_t activation_bytes() const { return state_.workspace.memory.size(); }
+  size_t activation_bytes() const { return state_.workspace.memory.bytes(); }
 
  private:
   bool Finished() const { return cursor_.done() || state_.layout.num_active() == 0; }

@@ -103,29 +103,28 @@ void PlaceJointHead(const ModelConfig& config, const ForwardLimits& limits, Carv
 }  // namespace
 
 ForwardWorkspace::ForwardWorkspace(const ModelConfig& config, DType dtype,
-                                   const ForwardLimits& limits)
-    : memory(Bytes(config, dtype, limits)) {
-  size_t output_bytes = 0;
-  Place(config, dtype, limits, &output_bytes);
+                                   const ForwardLimits& limits) {
+  const Sizes sizes = Place(config, dtype, limits);
+  memory.activations = AlignedBuffer(sizes.activation_bytes);
+  memory.logits = AlignedBuffer(sizes.logit_bytes, HugePages::kNone);
+  Place(config, dtype, limits);
 }
 
 size_t ForwardWorkspace::Bytes(const ModelConfig& config, DType dtype,
                                const ForwardLimits& limits) {
-  size_t output_bytes = 0;
-  return ForwardWorkspace().Place(config, dtype, limits, &output_bytes);
+  const Sizes sizes = ForwardWorkspace().Place(config, dtype, limits);
+  return sizes.activation_bytes + sizes.logit_bytes;
 }
 
 size_t ForwardWorkspace::OutputBytes(const ModelConfig& config, DType dtype,
                                      const ForwardLimits& limits) {
-  size_t output_bytes = 0;
-  ForwardWorkspace().Place(config, dtype, limits, &output_bytes);
-  return output_bytes;
+  return ForwardWorkspace().Place(config, dtype, limits).output_bytes;
 }
 
 // Buffers that are in use at different times share memory of the larger one's size. q is no longer
 // used when the residual stream is added to; attention's output is no longer used when q is made.
-size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
-                               size_t* output_bytes) {
+ForwardWorkspace::Sizes ForwardWorkspace::Place(const ModelConfig& config, DType dtype,
+                                                const ForwardLimits& limits) {
   const size_t tokens = limits.outputs_alone ? 0 : limits.max_tokens;
   const size_t chunk = limits.outputs_alone ? 0 : limits.chunk();
   const size_t hidden = config.hidden_size;
@@ -142,7 +141,7 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   chunk_outputs = limits.chunk_outputs;
   const bool in_place = chunk_outputs == ChunkOutputs::kInPlace;
   const bool collected = chunk_outputs == ChunkOutputs::kCollected;
-  Carver carver(memory);
+  Carver carver(memory.activations);
   x = carver.Take<float>(in_place ? x_bytes : std::max(x_bytes, q_bytes));
   q = carver.Take<std::byte>(in_place ? q_bytes : std::max(x_bytes, q_bytes));
   attn = in_place ? q : carver.Take<std::byte>(q_bytes);
@@ -182,14 +181,15 @@ size_t ForwardWorkspace::Place(const ModelConfig& config, DType dtype, const For
   const int32_t options = config.decision.is_compact() ? CompactRowsMax(limits) : 0;
   const int32_t joint_options = config.decision.is_joint() ? JointOptionsMax(limits) : 0;
   output_width = std::max({vocab, widest, config.num_classes, actions, options, joint_options});
-  logit_h = carver.Take<std::byte>(limits.max_logit_rows * head_width * t);
-  logits = carver.Take<float>(limits.max_logit_rows * output_width * sizeof(float));
+  Carver logit_carver(memory.logits);
+  logit_h = logit_carver.Take<std::byte>(limits.max_logit_rows * head_width * t);
+  logits = logit_carver.Take<float>(limits.max_logit_rows * output_width * sizeof(float));
   PlaceCompactHead(config, limits, carver, &head.compact);
   PlaceJointHead(config, limits, carver, &head.joint);
   const bool is_sparse = config.head == Head::kMaskedLanguageModel;
   head.sparse = carver.Take<float>(is_sparse ? config.vocab_size * sizeof(float) : 0);
-  *output_bytes = carver.total() - pass_bytes;
-  return carver.total();
+  const size_t logit_bytes = logit_carver.total();
+  return {carver.total(), logit_bytes, carver.total() - pass_bytes + logit_bytes};
 }
 
 void ForwardWorkspace::EndLayer() {

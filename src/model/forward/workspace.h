@@ -104,6 +104,13 @@ struct ExpertSums {
   float* out = nullptr;     // [slots, hidden]: of the down products
 };
 
+struct WorkspaceMemory {
+  AlignedBuffer activations;
+  AlignedBuffer logits;  // small pages, since a pass seldom has as many rows as it may
+
+  size_t bytes() const { return activations.size() + logits.size(); }
+};
+
 // The activations of one pass, allocated once. "t": compute type. chunk: limits.chunk(). h, q, attn
 // and act may be in tiles (kernels/row_tiles.h), and have room for whole tiles.
 struct ForwardWorkspace {
@@ -117,7 +124,7 @@ struct ForwardWorkspace {
   // Ends a layer: unless outputs are in place, x_out becomes x.
   void EndLayer();
 
-  AlignedBuffer memory;
+  WorkspaceMemory memory;
   ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
   float* x = nullptr;      // [max_tokens, hidden]: the residual stream; null for outputs alone
   std::byte* h = nullptr;  // t [chunk, hidden]: after a norm
@@ -164,11 +171,14 @@ struct ForwardWorkspace {
   size_t head_width = 0;    // the widest of hidden and the Dense modules after the pooling
 
  private:
+  struct Sizes {
+    size_t activation_bytes = 0, logit_bytes = 0;  // of the two buffers
+    size_t output_bytes = 0;                       // the outputs' share of both
+  };
+
   ForwardWorkspace() = default;
-  // Points the members into `memory`, unless it is empty. Returns the number of bytes that they
-  // take. Sets *output_bytes to the outputs' share of these bytes.
-  size_t Place(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
-               size_t* output_bytes);
+  // Points the members into the buffers, unless these are empty. Returns the bytes that they take.
+  Sizes Place(const ModelConfig& config, DType dtype, const ForwardLimits& limits);
 };
 
 }  // namespace skein

@@ -10,7 +10,7 @@ constexpr uint32_t kFirstNotNumber = 11;
 
 }  // namespace
 
-CharClasses::CharClasses() : flags_(0x110000, 0) {
+CharClasses::CharClasses() : flags_(0x110000) {
   for (size_t i = 0; i < kCategoryRuns.size(); ++i) {
     const uint32_t category = kCategoryRuns[i] & 0xFF;
     const uint32_t end = i + 1 < kCategoryRuns.size() ? kCategoryRuns[i + 1] >> 8 : 0x110000;

@@ -4,11 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <span>
 #include <string_view>
 
 #include "base/check.h"
+#include "base/paged_array.h"
 #include "text/tokenizer/models/id_writer.h"
 
 namespace skein {
@@ -55,7 +55,7 @@ struct WordKey {
 // number of threads may call both functions at the same time, and no call waits. A reader skips an
 // entry that is being written, and another writer leaves it alone. A sequence lock ensures that
 // only complete entries are found: the entry's tail counts the writes, is odd during a write, and
-// is read before and after the other members.
+// is read before and after the other members. Sets take memory from their first word on.
 template <size_t kKeyWords, size_t kIdWords, int kLogSets>
 class WordCache {
  public:
@@ -65,7 +65,7 @@ class WordCache {
 
   // Appends the ids of the word if the cache has it.
   bool Find(const Key& key, uint64_t hash, IdWriter* out) const {
-    const Entry* set = SetOf(hash);
+    Entry* set = SetOf(hash);
     return Read(set[0], key, out) || Read(set[1], key, out);
   }
 
@@ -73,62 +73,64 @@ class WordCache {
   void Insert(const Key& key, uint64_t hash, std::span<const TokenId> ids) {
     SKEIN_CHECK(!ids.empty() && ids.size() <= kMaxIds);
     Entry* set = SetOf(hash);
-    uint64_t tails[2] = {set[0].tail.load(std::memory_order_relaxed),
-                         set[1].tail.load(std::memory_order_relaxed)};
+    uint64_t tails[2] = {Word(set[0].tail).load(std::memory_order_relaxed),
+                         Word(set[1].tail).load(std::memory_order_relaxed)};
     const int way = tails[1] >> 32 < tails[0] >> 32 ? 1 : 0;
     Entry& entry = set[way];
     uint64_t tail = tails[way];
     const uint64_t version = tail >> 32;
     if (version & 1) return;
-    if (!entry.tail.compare_exchange_strong(tail, (version + 1) << 32, std::memory_order_acquire,
+    const Word entry_tail(entry.tail);
+    if (!entry_tail.compare_exchange_strong(tail, (version + 1) << 32, std::memory_order_acquire,
                                             std::memory_order_relaxed)) {
       return;
     }
     std::array<TokenId, kMaxIds> padded{};
     std::memcpy(padded.data(), ids.data(), ids.size_bytes());
     for (size_t i = 0; i < kKeyWords; ++i) {
-      entry.key[i].store(key.words[i], std::memory_order_release);
+      Word(entry.key[i]).store(key.words[i], std::memory_order_release);
     }
     for (size_t i = 0; i < kIdWords; ++i) {
       uint64_t pair;
       std::memcpy(&pair, &padded[2 * i], sizeof(pair));
-      entry.ids[i].store(pair, std::memory_order_release);
+      Word(entry.ids[i]).store(pair, std::memory_order_release);
     }
     const uint64_t last = static_cast<uint32_t>(padded[kMaxIds - 1]);
-    entry.tail.store((version + 2) << 32 | ids.size() << 28 | last, std::memory_order_release);
+    entry_tail.store((version + 2) << 32 | ids.size() << 28 | last, std::memory_order_release);
   }
 
  private:
+  using Word = std::atomic_ref<uint64_t>;  // every access to an entry is by this
   struct alignas(8 * (kKeyWords + kIdWords + 1)) Entry {
-    std::atomic<uint64_t> key[kKeyWords];
-    std::atomic<uint64_t> ids[kIdWords];  // two ids each
-    std::atomic<uint64_t> tail;           // version, number of ids (4 bits), last id (28 bits)
+    uint64_t key[kKeyWords];
+    uint64_t ids[kIdWords];  // two ids each
+    uint64_t tail;           // version, number of ids (4 bits), last id (28 bits)
   };
   static_assert(sizeof(Entry) % 32 == 0);
 
   // A key holds its length and is never all zeros, so an empty entry is not found.
-  static bool Read(const Entry& entry, const Key& key, IdWriter* out) {
-    const uint64_t tail = entry.tail.load(std::memory_order_acquire);
+  static bool Read(Entry& entry, const Key& key, IdWriter* out) {
+    const uint64_t tail = Word(entry.tail).load(std::memory_order_acquire);
     uint64_t difference = tail >> 32 & 1;
     for (size_t i = 0; i < kKeyWords; ++i) {
-      difference |= entry.key[i].load(std::memory_order_acquire) ^ key.words[i];
+      difference |= Word(entry.key[i]).load(std::memory_order_acquire) ^ key.words[i];
     }
     if (difference != 0) return false;
     const size_t count = tail >> 28 & 15;
     TokenId* ids = out->cursor();
     for (size_t i = 0; i < kIdWords && 2 * i < count; ++i) {
-      const uint64_t pair = entry.ids[i].load(std::memory_order_acquire);
+      const uint64_t pair = Word(entry.ids[i]).load(std::memory_order_acquire);
       std::memcpy(ids + 2 * i, &pair, sizeof(pair));
     }
     ids[kMaxIds - 1] = static_cast<TokenId>(tail & 0xFFFFFFF);
-    if (entry.tail.load(std::memory_order_relaxed) != tail) return false;
+    if (Word(entry.tail).load(std::memory_order_relaxed) != tail) return false;
     out->Advance(count);
     return true;
   }
 
-  Entry* SetOf(uint64_t hash) const { return entries_.get() + 2 * (hash >> (64 - kLogSets)); }
+  Entry* SetOf(uint64_t hash) const { return entries_.data() + 2 * (hash >> (64 - kLogSets)); }
 
-  std::unique_ptr<Entry[]> entries_{new Entry[size_t{2} << kLogSets]()};
+  mutable PagedArray<Entry> entries_{size_t{2} << kLogSets};
 };
 
 }  // namespace skein
