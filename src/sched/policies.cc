@@ -32,8 +32,8 @@ std::unique_ptr<OrderPolicy> BySlack(const Config& config, const CostModel* cost
   return std::make_unique<SlackOrder>(config, cost);
 }
 
-std::unique_ptr<OrderPolicy> ByAuto(const Config& /*config*/, const CostModel* cost) {
-  return std::make_unique<AutoOrder>(cost);
+std::unique_ptr<OrderPolicy> ByAuto(const Config& config, const CostModel* cost) {
+  return std::make_unique<AutoOrder>(config, cost);
 }
 
 std::unique_ptr<BatchingPolicy> AutoBatch(const Config& /*config*/, const CostModel* cost) {

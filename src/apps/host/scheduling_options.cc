@@ -97,8 +97,8 @@ void AddDeadlineOptions(CLI::App* app, DeadlineConfig* deadlines) {
   AddMilliseconds(app, "--default-slo-ttft-ms", &deadlines->default_slo_us, 1,
                   "Deadlines: the time to the first token of requests that ask for none");
   AddMilliseconds(app, "--max-late-ms", &deadlines->max_late_us, 0,
-                  "d-edf, s-edf: how long a request that can no longer meet its deadline may wait "
-                  "behind others; 0: for ever");
+                  "auto, d-edf, s-edf: how long a request that can no longer meet its deadline may "
+                  "wait behind others; 0: for ever");
   app->add_option("--slo-batch-tokens", deadlines->slo_batch_tokens,
                   "slo-aware: tokens of a batch; docs/slo.md says how to choose")
       ->check(CLI::Range(1, kMaxValue))

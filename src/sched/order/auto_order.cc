@@ -24,6 +24,11 @@ TimeUs Share(double share, TimeUs us) { return std::llround(share * static_cast<
 
 }  // namespace
 
+AutoOrder::AutoOrder(const SchedulerConfig& config, const CostModel* cost)
+    : max_late_us_(config.deadlines.max_late_us > 0 ? config.deadlines.max_late_us
+                                                    : Bounded(kLongestUs)),
+      cost_(cost) {}
+
 int64_t AutoOrder::FirstPatientRank() const { return kDuePart; }
 
 TimeUs AutoOrder::TimeOf(int64_t num_tokens, int64_t num_behind) const {
@@ -43,17 +48,22 @@ TimeUs AutoOrder::WaitOf(int64_t num_tokens) const {
   return Bounded(static_cast<double>(num_tokens) * us / tokens);
 }
 
+TimeUs AutoOrder::OverdueUs(const OrderView& view, int64_t num_before, TimeUs now_us) const {
+  const TimeUs bound_us = now_us + WaitOf(num_before) + kMaxWaitUs;
+  return view.request.slo_ttft_us ? std::max(bound_us, view.deadline_us + max_late_us_) : bound_us;
+}
+
 Ranking AutoOrder::RankArrival(const OrderView& view, TimeUs now_us) {
   const int64_t num_missing = std::max<int64_t>(1, view.num_tokens - view.num_cached);
   if (backlog_.empty()) serves_since_us_ = now_us;
   const int64_t num_before = std::llround(kMaxStretch * static_cast<double>(backlog_.num_tokens()));
-  const TimeUs bound_us = WaitOf(num_before) + kMaxWaitUs;
+  const TimeUs overdue_us = OverdueUs(view, num_before, now_us);
   const auto num_of_client = static_cast<double>(backlog_.Enter(view.request, num_missing));
   num_free_ += !view.request.slo_ttft_us;
   OrderView own = view;
   own.memo = {.num_tokens = num_missing,
               .stretch = std::max(1 / kAging, num_of_client),
-              .overdue_us = now_us + bound_us,
+              .overdue_us = overdue_us,
               .overdue_tokens = num_served_ + num_before};
   const uint64_t group = view.request.group.id;
   if (group != 0 && group == last_group_) {

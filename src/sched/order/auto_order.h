@@ -33,9 +33,11 @@ namespace skein {
 //
 //   and kMaxStretch x (their tokens) of prompts have been computed since. That time is its wait
 //   under first come, first served, at the speed so far. The tokens correct it where prompts begin
-//   to wait for decode slots. Overdue requests go first, by the end of their bound. No load
-//   therefore starves a request. They may meet each other there, so that a wait can be somewhat
-//   longer than the bound.
+//   to wait for decode slots. A request that names a deadline is also not overdue before
+//   DeadlineConfig::max_late_us after its deadline: a request that is late in any case must not
+//   make others late. Overdue requests go first, by the end of their bound. No load therefore
+//   starves a request. They may meet each other there, so that a wait can be somewhat longer than
+//   the bound.
 //
 // A step makes way only for a request in time that needs it (Preemption::NeedsStop). A rank changes
 // with the cached share of a prompt, at known times, and with a version of the cost model. Without
@@ -49,8 +51,8 @@ class AutoOrder final : public OrderPolicy {
   static constexpr double kPatience = 0.5;
   static constexpr double kLateShare = 0.5;
 
-  // `cost` outlives the order.
-  explicit AutoOrder(const CostModel* cost) : cost_(cost) {}
+  // `cost` outlives the order. REQUIRES: `config` comes from MakeSchedulerConfig.
+  AutoOrder(const SchedulerConfig& config, const CostModel* cost);
 
   Ranking RankArrival(const OrderView& view, TimeUs now_us) override;
   std::optional<Ranking> Rerank(const OrderView& view, TimeUs now_us) const override;
@@ -72,7 +74,10 @@ class AutoOrder final : public OrderPolicy {
   // The time of so many tokens at the speed of the latest prompts, decodes beside them included.
   // The cost model's speed counts like a few prompts before them.
   TimeUs WaitOf(int64_t num_tokens) const;
+  // When a request that arrives now is overdue. `num_before`: kMaxStretch times the tokens in line.
+  TimeUs OverdueUs(const OrderView& view, int64_t num_before, TimeUs now_us) const;
 
+  const TimeUs max_late_us_;
   const CostModel* const cost_;
   ClientBacklog backlog_;
   uint64_t last_group_ = 0;   // of the latest arrival

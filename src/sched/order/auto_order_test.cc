@@ -47,7 +47,7 @@ class AutoOrderTest : public ::testing::Test {
   }
 
   const CostModel cost_{kOrderFit};
-  AutoOrder order_{&cost_};
+  AutoOrder order_{AutoConfig(), &cost_};
   std::vector<std::unique_ptr<Request>> requests_;
 };
 
@@ -88,7 +88,7 @@ TEST_F(AutoOrderTest, ARequestWithSlackIsDueLikeTheOthers) {
 TEST_F(AutoOrderTest, ALateRequestIsInTimeAgainBeforeItIsOverdue) {
   const OrderView late = Arrive(100'000, 0, 1'000);
   const TimeUs overdue_us = late.memo.overdue_us;
-  EXPECT_EQ(overdue_us, AutoOrder::kMaxWaitUs);
+  EXPECT_EQ(overdue_us, late.deadline_us + AutoConfig().deadlines.max_late_us);
   const TimeUs returns_us = order_.Rerank(late, 0)->until_us;
   EXPECT_EQ(returns_us, overdue_us / 2);
   EXPECT_EQ(RankOf(late, returns_us), overdue_us);
@@ -155,6 +155,21 @@ TEST_F(AutoOrderTest, TheBoundIsAMultipleOfTheWaitInLine) {
   EXPECT_EQ(Arrive(10, 500).memo.overdue_us, 500 + 3 * 2 * TimeOf(1024) + AutoOrder::kMaxWaitUs);
 }
 
+// A request that has missed its deadline may wait as long as under the other orders by deadline,
+// but not shorter than one without a deadline.
+TEST_F(AutoOrderTest, TheBoundOfALateRequestBeginsAtItsDeadline) {
+  SchedulerConfig config = AutoConfig();
+  for (const TimeUs max_late_us : {TimeUs{0}, TimeUs{1'000}, TimeUs{50'000'000}}) {
+    config.deadlines.max_late_us = max_late_us;
+    AutoOrder order(config, &cost_);
+    const OrderView view = Arrive(10, 500, 40'000);
+    const TimeUs overdue_us = order.RankArrival(view, 500).memo.overdue_us;
+    if (max_late_us == 0) EXPECT_GT(overdue_us, int64_t{365} * 86'400 * 1'000'000);  // no limit
+    if (max_late_us == 1'000) EXPECT_EQ(overdue_us, 500 + AutoOrder::kMaxWaitUs);
+    if (max_late_us == 50'000'000) EXPECT_EQ(overdue_us, view.deadline_us + max_late_us);
+  }
+}
+
 // Prompts that wait for decode slots begin more slowly than those before them did.
 TEST_F(AutoOrderTest, TheBoundAlsoAsksForTheTokensInLine) {
   const OrderView before = Arrive(2048, 0);
@@ -186,7 +201,7 @@ TEST_F(AutoOrderTest, RanksHoldUntilTheySay) {
     const OrderView view = Arrive(4000, 0, slo_us);
     Ranking ranking = *order_.Rerank(view, 0);
     int num_changes = 0;
-    for (TimeUs now_us = 0; now_us <= 20'000'000; now_us += 1000) {
+    for (TimeUs now_us = 0; now_us <= 40'000'000; now_us += 1000) {
       const TimeUs until_us = ranking.until_us;
       if (until_us <= now_us) {
         EXPECT_EQ(order_.Rerank(view, until_us - 1)->rank, ranking.rank);
