@@ -26,6 +26,9 @@ constexpr double kLeastWaitS = 5;
 // The next turn begins if it raises the batch's rate at least by this factor. Its requests stay
 // longer than those of the turn before: when the latter end, the batch has fewer groups again.
 constexpr double kNextTurnGain = 1.15;
+// Turns end if the longest wait is longer than with all by this factor. Waits may grow by a fifth
+// (docs/results/feather.md). Half of that is left for the error of the predictions.
+constexpr double kLongerWait = 1.1;
 // A smaller batch must be better than a larger one by this factor, since its predictions are less
 // exact.
 constexpr double kFewerRows = 1.03;
@@ -33,13 +36,13 @@ constexpr double kFewerRows = 1.03;
 }  // namespace
 
 GroupTurns::GroupTurns(const StopOptions& options, const DecodeFit& fit, const DecodeLimits& limits,
-                       const ChunkedHashTree* tree, int32_t chunk_tokens, CachedTokens cached)
+                       const ChunkedHashTree* tree, int32_t chunk_tokens, WaitingOf waiting_of)
     : options_(options),
       fit_(fit),
       limits_(limits),
       tree_(tree),
       chunk_tokens_(chunk_tokens),
-      cached_(std::move(cached)),
+      waiting_of_(std::move(waiting_of)),
       groups_(tree) {}
 
 void GroupTurns::AdoptFit(const DecodeFit& fit) {
@@ -85,6 +88,11 @@ void GroupTurns::ObserveStep(int32_t num_decodes, const Batch& batch, double us)
   other.log_mean += kReturnRate * (factor.log_mean - other.log_mean);
 }
 
+void GroupTurns::NoteArrival(int32_t prompt_tokens, int32_t budget, TimeUs now_us) {
+  load_.NoteArrival(prompt_tokens, budget, now_us);
+  if (restricts_) waits_with_all_.Arrive(now_us);
+}
+
 void GroupTurns::ObservePrompts(int32_t num_decodes, const Batch& batch, int64_t num_joined,
                                 double us) {
   if (fit_ == DecodeFit{}) return;
@@ -102,14 +110,16 @@ void GroupTurns::ObservePrompts(int32_t num_decodes, const Batch& batch, int64_t
 GroupTurns::Forecast GroupTurns::ForecastOf(const Mix& mix, double max_rows) const {
   const double kv_rows = (static_cast<double>(limits_.max_kv_tokens) - mix.prefix_tokens) /
                          std::max(1.0, own_tokens_ + chunk_tokens_);
-  double rows = std::min({mix.num_requests, max_rows, kv_rows});
-  rows = std::max(1.0, std::floor(rows));
+  const double most_rows = std::max(1.0, std::floor(std::min(max_rows, kv_rows)));
+  const double rows = std::clamp(std::floor(mix.num_requests), 1.0, most_rows);
   const double own = rows * own_tokens_;
   const double asked = rows * mix.asked_tokens / std::max(1.0, mix.num_requests) + own;
   const DecodeWork work{rows, asked, std::min(asked, mix.prefix_tokens + own)};
   const double outputs = std::max(1.0, load_.output_tokens());
   const double decode_s = outputs / RateOf(work, kTurns);  // a request's share of the batch's time
-  return {static_cast<int32_t>(rows), outputs / (decode_s + prompts_.PerRequestS())};
+  return {.num_rows = static_cast<int32_t>(rows),
+          .rate = outputs / (decode_s + prompts_.PerRequestS()),
+          .most_rows = static_cast<int32_t>(most_rows)};
 }
 
 GroupTurns::Forecast GroupTurns::BestOf(const Mix& mix, double max_rows) const {
@@ -166,7 +176,7 @@ int64_t GroupTurns::MissingTokens(const TreeGroup& group) const {
   if (group.depth == 0) return std::llround(group.num_waiting * load_.prompt_tokens());
   if (group.num_active > 0) return 0;
   const int64_t num_tokens = int64_t{group.depth} * chunk_tokens_;
-  return std::max<int64_t>(0, num_tokens - cached_(group.first_waiting));
+  return std::max<int64_t>(0, num_tokens - waiting_of_(group.first_waiting).cached_tokens);
 }
 
 // Sorts `chosen_`, with the group that waits longest first and then the largest groups. If prefixes
@@ -256,17 +266,65 @@ GroupTurns::Waits GroupTurns::WaitsOf(const Batch& batch, const Forecast& foreca
           LastJoinS(batch, forecast, num_all) - arrivals.for_s};
 }
 
+void GroupTurns::SortByAge(std::span<const TreeGroup> groups) {
+  by_age_.clear();
+  for (const TreeGroup& group : groups) {
+    if (group.num_waiting > 0) by_age_.push_back(group);
+  }
+  std::ranges::sort(by_age_, {}, &TreeGroup::first_arrival);
+}
+
+// The time for which the group's first request has waited.
+double GroupTurns::WaitedS(const TreeGroup& group, TimeUs now_us) const {
+  return 1e-6 * static_cast<double>(now_us - waiting_of_(group.first_waiting).since_us);
+}
+
+// The longest wait of the requests that are there, from their arrival on, if turns go on: the
+// groups have their turns one after the other, the one that has waited longest first. Needs
+// `by_age_`.
+double GroupTurns::LongestInTurnsS(const Batch& batch, const Forecast& turn, TimeUs now_us) {
+  double longest_s = 0, num_before = tree_->num_active();
+  for (const TreeGroup& group : by_age_) {
+    longest_s =
+        std::max(longest_s, WaitedS(group, now_us) + LastJoinS(batch, turn, num_before + 1));
+    num_before += group.num_waiting;
+  }
+  return longest_s;
+}
+
 // Whether turns gain enough, and the longest predicted wait is no longer than with all. In turns,
 // the requests that are there wait for the sake of those to come, which may not come. Two cases
 // count as equally likely: that requests arrive as before, and that no further request arrives. The
 // second has the rows and rates of the first.
-bool GroupTurns::BeginsTurns(const Batch& batch, const Forecast& all, const Forecast& turn,
-                             double num_requests, const Arrivals& arrivals) const {
-  if (num_requests < kLeastRequests || turn.rate < (1 + options_.min_gain) * all.rate) return false;
-  const Waits with_all = WaitsOf(batch, all, num_requests, arrivals);
-  const Waits in_turns = WaitsOf(batch, turn, num_requests, arrivals);
-  return with_all.LongestS() >= kLeastWaitS && in_turns.LongestS() <= with_all.LongestS() &&
-         in_turns.MeanS() <= with_all.MeanS();
+bool GroupTurns::BeginsTurns(const Forecast& all, const Forecast& turn, const Waits& with_all,
+                             const Waits& in_turns) const {
+  return tree_->num_waiting() + tree_->num_active() >= kLeastRequests &&
+         turn.rate >= (1 + options_.min_gain) * all.rate && with_all.LongestS() >= kLeastWaitS &&
+         in_turns.LongestS() <= with_all.LongestS() && in_turns.MeanS() <= with_all.MeanS();
+}
+
+bool GroupTurns::EndsTurns(const Forecast& all, const Forecast& turn, const Waits& with_all,
+                           const Waits& in_turns, double longest_with_all_s,
+                           double longest_in_turns_s) const {
+  if (turn.rate < (1 + options_.min_gain / 2) * all.rate) return true;
+  return longest_in_turns_s > std::max(kLeastWaitS, kLongerWait * longest_with_all_s) &&
+         in_turns.LongestS() > with_all.LongestS() && in_turns.MeanS() > with_all.MeanS();
+}
+
+// The load as if all requests joined. A step's time grows with its rows.
+WaitsWithAll::Load GroupTurns::LoadWithAll(const Forecast& all) const {
+  const double whole_s = all.num_rows / all.rate;
+  const double step_s = std::clamp(1e-6 * fit_.step_us * FactorOf(kAll), 1e-6, whole_s);
+  return {.max_rows = all.most_rows,
+          .output_steps = std::max(1.0, load_.output_tokens()),
+          .step = {step_s, (whole_s - step_s) / all.num_rows}};
+}
+
+// Notes the batch and the waiting requests. Needs `by_age_`.
+void GroupTurns::BeginTurns(const Batch& batch, TimeUs now_us) {
+  waits_with_all_.Begin(WaitedS(by_age_.front(), now_us), now_us);
+  for (int32_t i = 1; i <= tree_->num_active(); ++i) waits_with_all_.AddRow(StepsToEnd(batch, i));
+  for (int32_t i = 0; i < tree_->num_waiting(); ++i) waits_with_all_.Arrive(now_us);
 }
 
 // Whether the turn's requests raise the rate of the present batch.
@@ -326,13 +384,24 @@ bool GroupTurns::Decide(const Batch& batch, bool joinable, bool urgent, TimeUs n
   growth_ = 1;
   growth_ += arrivals.per_s * ServiceS(ChooseTurn(groups)) / num_requests;
   const Forecast turn = ChooseTurn(groups);
-  if (!restricts_) return BeginsTurns(batch, all, turn, num_requests, arrivals) && Begin(turn);
-  if (turn.rate < (1 + options_.min_gain / 2) * all.rate) {
+  const Waits with_all = WaitsOf(batch, all, num_requests, arrivals);
+  const Waits in_turns = WaitsOf(batch, turn, num_requests, arrivals);
+  SortByAge(groups);
+  if (!restricts_) {
+    if (!BeginsTurns(all, turn, with_all, in_turns)) return false;
+    BeginTurns(batch, now_us);
+    return Begin(turn);
+  }
+  const WaitsWithAll::Load load = LoadWithAll(all);
+  waits_with_all_.Advance(load, now_us);
+  waits_with_all_.Include(with_all.present_s);
+  if (EndsTurns(all, turn, with_all, in_turns, waits_with_all_.longest_s(),
+                LongestInTurnsS(batch, turn, now_us))) {
     OpenAll();
     return true;
   }
   if (urgent) return Begin(turn);
-  if (joinable) return false;
+  if (joinable && tree_->num_active() > 0) return false;  // else the turn has not begun
   return TakesNextTurn(batch, turn) && Begin(turn);
 }
 

@@ -11,6 +11,7 @@
 #include "kv/tree_groups.h"
 #include "sched/decode_set/decode_cost.h"
 #include "sched/decode_set/load_estimate.h"
+#include "sched/decode_set/waits_with_all.h"
 #include "skein/stop_options.h"
 
 namespace skein {
@@ -35,6 +36,7 @@ struct DecodeLimits {
 //   turn
 //        <------------------------------------         (once that lowers the batch's rate no more)
 //                 half of the gain is gone,
+//                 waits become longer,
 //                 or nobody waits
 //
 // A turn serves the group of the request that has waited longest. It adds further groups, as long
@@ -49,6 +51,11 @@ struct DecodeLimits {
 // batch of more rows than the turn's has to shrink first. The prediction also weighs the case that
 // no further request arrives.
 //
+// Turns that began for the sake of requests to come end if these do not come: if the longest wait,
+// from a request's arrival to the turn of its group, becomes longer than it would have been with
+// all since turns began (sched/decode_set/waits_with_all.h), and the waits from now on are longer
+// than with all, too.
+//
 // Measured steps correct the predictions by a factor for each of the two ways, within
 // [1 / kMaxFactor, kMaxFactor]. A way without measurements uses the factor of the other way. The
 // factor of the way that is not taken slowly approaches that of the other, so that the way is tried
@@ -56,12 +63,16 @@ struct DecodeLimits {
 class GroupTurns {
  public:
   static constexpr double kMaxFactor = 4;
-  // The tokens of a waiting request's prompt that the prefix cache holds.
-  using CachedTokens = std::function<int32_t(ChunkedHashTree::Handle)>;
+  struct Waiting {
+    int32_t cached_tokens = 0;  // of the request's prompt, in the prefix cache
+    TimeUs since_us = 0;
+  };
+  // The facts about a waiting request that the tree does not know.
+  using WaitingOf = std::function<Waiting(ChunkedHashTree::Handle)>;
 
   // `tree` outlives this object. A level of the tree has `chunk_tokens`.
   GroupTurns(const StopOptions& options, const DecodeFit& fit, const DecodeLimits& limits,
-             const ChunkedHashTree* tree, int32_t chunk_tokens, CachedTokens cached);
+             const ChunkedHashTree* tree, int32_t chunk_tokens, WaitingOf waiting_of);
 
   // The facts about the batch that the tree does not know.
   struct Batch {
@@ -71,6 +82,9 @@ class GroupTurns {
 
   // From now on, predictions use this fit. REQUIRES: restricts() is false.
   void AdoptFit(const DecodeFit& fit);
+
+  // A request with this prompt and at most `budget` tokens of output has arrived.
+  void NoteArrival(int32_t prompt_tokens, int32_t budget, TimeUs now_us);
 
   LoadEstimate& load() { return load_; }
   const LoadEstimate& load() const { return load_; }
@@ -94,7 +108,8 @@ class GroupTurns {
   // Whether the batch has all rows of the turn.
   bool IsFull(int32_t num_active) const { return restricts_ && num_active >= turn_rows_; }
 
-  // Decides again. `joinable`: a waiting request may join without a new turn. `urgent`: the request
+  // Decides again. `joinable`: a waiting request may join without a new turn. A turn is chosen anew
+  // as long as the batch is empty. `urgent`: the request
   // that has waited longest must have a turn now. Returns whether the turn or the way has changed.
   // If it has, Opened returns the requests of the turn's groups. REQUIRES: a request waits.
   // O(requests).
@@ -113,6 +128,7 @@ class GroupTurns {
   struct Forecast {
     int32_t num_rows = 0;
     double rate = 0;
+    int32_t most_rows = 0;  // if there were more requests of these groups
   };
   // The arrivals that a decision counts on.
   struct Arrivals {
@@ -151,8 +167,15 @@ class GroupTurns {
   double LastJoinS(const Batch& batch, const Forecast& forecast, double num_requests) const;
   Waits WaitsOf(const Batch& batch, const Forecast& forecast, double num_requests,
                 const Arrivals& arrivals) const;
-  bool BeginsTurns(const Batch& batch, const Forecast& all, const Forecast& turn,
-                   double num_requests, const Arrivals& arrivals) const;
+  WaitsWithAll::Load LoadWithAll(const Forecast& all) const;
+  void BeginTurns(const Batch& batch, TimeUs now_us);
+  void SortByAge(std::span<const TreeGroup> groups);
+  double WaitedS(const TreeGroup& group, TimeUs now_us) const;
+  double LongestInTurnsS(const Batch& batch, const Forecast& turn, TimeUs now_us);
+  bool BeginsTurns(const Forecast& all, const Forecast& turn, const Waits& with_all,
+                   const Waits& in_turns) const;
+  bool EndsTurns(const Forecast& all, const Forecast& turn, const Waits& with_all,
+                 const Waits& in_turns, double longest_with_all_s, double longest_in_turns_s) const;
   bool TakesNextTurn(const Batch& batch, const Forecast& turn) const;
   bool Begin(const Forecast& turn);
 
@@ -161,7 +184,7 @@ class GroupTurns {
   const DecodeLimits limits_;
   const ChunkedHashTree* const tree_;
   const int32_t chunk_tokens_;
-  const CachedTokens cached_;
+  const WaitingOf waiting_of_;
   TreeGroups groups_;
   LoadEstimate load_;
   struct Factor {
@@ -179,10 +202,12 @@ class GroupTurns {
   bool restricts_ = false;
   uint32_t turn_ = 0;
   int32_t turn_rows_ = 0;
+  WaitsWithAll waits_with_all_;  // since turns began
   // The state of a decision:
-  double growth_ = 1;      // requests now and to come, over requests now
-  double own_tokens_ = 0;  // of a row, without its prefix
-  bool evicts_ = false;    // the prefixes of all groups exceed the memory
+  double growth_ = 1;              // requests now and to come, over requests now
+  double own_tokens_ = 0;          // of a row, without its prefix
+  bool evicts_ = false;            // the prefixes of all groups exceed the memory
+  std::vector<TreeGroup> by_age_;  // with waiting requests, the one that has waited longest first
   std::vector<TreeGroup> chosen_;
   size_t num_chosen_ = 0;
   std::vector<ChunkedHashTree::Handle> opened_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <list>
 #include <map>
 #include <set>
@@ -31,7 +32,10 @@ class GroupTurnsTest : public ::testing::Test {
  protected:
   void Make(const DecodeFit& fit, int32_t max_rows = 500, int64_t max_kv_tokens = 10'000'000) {
     turns_.emplace(StopOptions{}, fit, DecodeLimits{max_rows, max_kv_tokens}, &tree_, kChunk,
-                   [this](Handle handle) { return cached_[group_of_.at(handle)]; });
+                   [this](Handle handle) {
+                     return GroupTurns::Waiting{.cached_tokens = cached_[group_of_.at(handle)],
+                                                .since_us = arrived_us_.at(handle)};
+                   });
   }
 
   void Arrive(int group, TimeUs now_us, int32_t outputs = kOutputs) {
@@ -41,7 +45,8 @@ class GroupTurnsTest : public ::testing::Test {
     vectors_.push_back(std::move(hashes));
     const Handle handle = tree_.Insert(ViewOf(vectors_.back()), {.arrival = vectors_.size()});
     group_of_[handle] = group;
-    turns_->load().NoteArrival(kShared * kChunk + 20, outputs, now_us);
+    arrived_us_[handle] = now_us;
+    turns_->NoteArrival(kShared * kChunk + 20, outputs, now_us);
   }
   void Join(Handle handle) {
     tree_.Add(handle);
@@ -75,6 +80,7 @@ class GroupTurnsTest : public ::testing::Test {
 
   std::list<std::vector<uint64_t>> vectors_;
   std::map<Handle, int> group_of_;
+  std::map<Handle, TimeUs> arrived_us_;
   std::map<int, int32_t> cached_;  // tokens of a group's prefix in the cache
   ChunkedHashTree tree_{ChunkedHashTree::Choice::kLeastPrefixLoss};
   std::optional<GroupTurns> turns_;
@@ -193,6 +199,47 @@ TEST_F(GroupTurnsTest, AnUrgentRequestBeginsATurnAtOnce) {
     Join(handle);
   }
   EXPECT_TRUE(turns_->Decide(batch_, false, true, 900'000));
+}
+
+// Prefixes of the turn's groups may be evicted before a request of the turn joins.
+TEST_F(GroupTurnsTest, ATurnIsChosenAgainUntilARequestJoins) {
+  constexpr int32_t kWhole = kShared * kChunk;
+  cached_ = {{30, kWhole}, {31, kWhole}};
+  Make(kOnce, 200, /*max_kv_tokens=*/10 * (kWhole + 2000));
+  for (int i = 0; i < 800; ++i) Arrive(i % 40, i * 1000);
+  ASSERT_TRUE(turns_->Decide(batch_, true, false, 800'000));
+  EXPECT_TRUE(OpenedGroups().contains(30));
+  cached_ = {{32, kWhole}, {33, kWhole}};
+  ASSERT_TRUE(turns_->Decide(batch_, true, false, 900'000));
+  EXPECT_TRUE(OpenedGroups().contains(32));
+  EXPECT_FALSE(OpenedGroups().contains(30));
+  Join(turns_->Opened().front());
+  EXPECT_FALSE(turns_->Decide(batch_, true, false, 1'000'000));
+}
+
+// Requests wait for those to come. These do not come, and all that wait find a slot.
+TEST_F(GroupTurnsTest, EndIfNoFurtherRequestsCome) {
+  for (const int num_requests : {300, 1500}) {
+    Make(kCached);
+    for (int i = 0; i < num_requests; ++i) Arrive(i % 8, i * 10'000);
+    const TimeUs begin_us = num_requests * 10'000;
+    ASSERT_TRUE(turns_->Decide(batch_, true, false, begin_us));
+    const std::vector<Handle> joined(turns_->Opened().begin(), turns_->Opened().end());
+    const size_t num_rows = std::min<size_t>(joined.size(), 100);
+    for (size_t i = 0; i < num_rows; ++i) Join(joined[i]);
+    batch_.output_tokens = static_cast<int64_t>(num_rows) * kOutputs / 2;
+    turns_->Decide(batch_, true, false, begin_us + 3'000'000);
+    EXPECT_EQ(turns_->restricts(), num_requests > 500);
+    for (size_t i = 0; i < num_rows; ++i) tree_.Finish(joined[i]);
+    for (const auto& [handle, group] : group_of_) {
+      if (std::find(joined.begin(), joined.begin() + num_rows, handle) ==
+          joined.begin() + num_rows) {
+        tree_.Remove(handle);
+      }
+    }
+    group_of_.clear();
+    batch_ = {};
+  }
 }
 
 // In turns only, the device becomes slower than predicted: measured steps end the turns.

@@ -27,7 +27,9 @@ PrefixGroups::PrefixGroups(const PrefixGroupOptions& options, const StopTable* l
   if (options.stop.rule != StopRule::kModel || source_->tree() == nullptr) return;
   turns_.emplace(options.stop, device.fit, device.limits, source_->tree(), source_->level_tokens(),
                  [this](CandidateSource::Handle handle) {
-                   return NumCached(*members_[member_of_[handle]].sequence->request);
+                   const Member& member = members_[member_of_[handle]];
+                   return GroupTurns::Waiting{.cached_tokens = NumCached(*member.sequence->request),
+                                              .since_us = member.entered_us};
                  });
 }
 
@@ -49,7 +51,7 @@ void PrefixGroups::Enter(Sequence* sequence, TimeUs now_us) {
                       .overdue_at = static_cast<int64_t>(counters_.joined) +
                                     (options_.max_wait_stretch > 0 ? num_allowed : 0)};
   request->decode_set_member = member;
-  if (turns_) turns_->load().NoteArrival(request->prompt_len, request->budget, now_us);
+  if (turns_) turns_->NoteArrival(request->prompt_len, request->budget, now_us);
   LinkWaiting(member);
   Plant(member);
   if (FollowsOrder() && ConsidersTurns(/*closed=*/false)) {
@@ -58,6 +60,7 @@ void PrefixGroups::Enter(Sequence* sequence, TimeUs now_us) {
 }
 
 void PrefixGroups::Rerank(const RequestRecord& request) {
+  cache_changed_ = true;
   const int32_t number = request.decode_set_member;
   // A request that was passed over gets its new rank when it returns to the tree.
   if (number == kNone || members_[number].active || members_[number].handle == kNone) return;
@@ -247,12 +250,15 @@ bool PrefixGroups::ConsidersTurns(bool closed) const {
   const bool often = closed || !turns_->restricts();
   // While the number of waiting requests grows, each round may decide.
   const bool grows = !turns_->restricts() && num_waiting() + num_active() > grown_to_;
-  const bool stands_still = closed && num_active() == 0;
+  // Before the turn's first request joins, the prefixes of its groups may be evicted.
+  const bool outdated = turns_->restricts() && cache_changed_;
+  const bool stands_still = num_active() == 0 && (closed || outdated);
   return grows || stands_still || round_ >= next_decision_ + (often ? 0 : kLongDecisionRounds);
 }
 
 // Decides about turns. Returns whether the set of requests that may join has changed.
 bool PrefixGroups::DecideTurns(bool joinable, bool urgent, TimeUs now_us) {
+  cache_changed_ = false;
   next_decision_ = round_ + kDecisionRounds;
   grown_to_ = (num_waiting() + num_active()) * 5 / 4;
   if (!turns_->Decide(BatchNow(), joinable, urgent, now_us)) return false;

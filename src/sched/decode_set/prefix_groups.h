@@ -205,8 +205,9 @@ class PrefixGroups final : public DecodeSetPolicy {
   Sums sums_;
   int64_t num_decode_steps_ = 0;
   int64_t round_ = 0;
-  int64_t next_decision_ = 0;  // the round in which it is due
-  int32_t grown_to_ = 0;       // if there are more requests, a decision is due earlier
+  int64_t next_decision_ = 0;   // the round in which it is due
+  bool cache_changed_ = false;  // maybe, since the latest decision
+  int32_t grown_to_ = 0;        // if there are more requests, a decision is due earlier
   Counters counters_;
   int64_t observed_joins_ = 0;           // counters_.joined at the latest step with prompts
   std::vector<GrowingRequest> growing_;  // scratch
