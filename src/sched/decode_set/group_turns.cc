@@ -18,6 +18,7 @@ constexpr int kMaxWorse = 3;
 // A turn may be limited to one of these shares of the possible rows.
 constexpr std::array<double, 8> kRowShares = {1, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1};
 constexpr double kFactorRate = 1.0 / 16;
+constexpr double kMaxChange = 4;         // the most by which one step may differ from the mean
 constexpr double kPromptRequests = 128;  // that a measured time of prompts counts
 constexpr int32_t kLeastObserved = 8;
 constexpr double kReturnRate = 1.0 / 4096;  // for each step that runs the other way
@@ -70,6 +71,14 @@ double GroupTurns::FactorOf(Way way) const {
   return std::exp((known ? own : other).log_mean);
 }
 
+double GroupTurns::Deviation() const {
+  double most = 0;
+  for (const Factor& factor : factors_) {
+    if (factor.num_observed >= kLeastObserved) most = std::max(most, std::abs(factor.log_mean));
+  }
+  return std::exp(most);
+}
+
 double GroupTurns::RateOf(const DecodeWork& work, Way way) const {
   if (work.num_rows < 1) return 0;
   return 1e6 * work.num_rows / (PredictUs(fit_, work) * FactorOf(way));
@@ -79,9 +88,18 @@ void GroupTurns::ObserveStep(int32_t num_decodes, const Batch& batch, double us)
   if (fit_ == DecodeFit{}) return;
   const DecodeWork work = WorkOf(num_decodes, batch);
   if (work.num_rows < 1) return;
-  const double most = std::log(kMaxFactor);
-  const double log_ratio = std::clamp(std::log(us / PredictUs(fit_, work)), -most, most);
+  // Before the way with all is measured, the fit stands for it.
+  const bool measured = factors_[kAll].num_observed >= kLeastObserved;
+  const double all_us = PredictUs(fit_, work) * (measured ? FactorOf(kAll) : 1) * gain_;
+  credit_steps_ += restricts_ ? 1 - us / all_us : kMaxLoss;
+  credit_steps_ = std::min(credit_steps_, kMaxLoss * kLossSteps);
+  const double most = std::log(kMaxFactor), most_at_once = std::log(kMaxChange);
   Factor& factor = factors_[restricts_ ? kTurns : kAll];
+  double log_ratio = std::clamp(std::log(us / PredictUs(fit_, work)), -most, most);
+  if (factor.num_observed >= kLeastObserved) {
+    log_ratio =
+        std::clamp(log_ratio, factor.log_mean - most_at_once, factor.log_mean + most_at_once);
+  }
   const double rate = std::max(kFactorRate, 1.0 / ++factor.num_observed);
   factor.log_mean += rate * (log_ratio - factor.log_mean);
   Factor& other = factors_[restricts_ ? kAll : kTurns];
@@ -266,14 +284,6 @@ GroupTurns::Waits GroupTurns::WaitsOf(const Batch& batch, const Forecast& foreca
           LastJoinS(batch, forecast, num_all) - arrivals.for_s};
 }
 
-void GroupTurns::SortByAge(std::span<const TreeGroup> groups) {
-  by_age_.clear();
-  for (const TreeGroup& group : groups) {
-    if (group.num_waiting > 0) by_age_.push_back(group);
-  }
-  std::ranges::sort(by_age_, {}, &TreeGroup::first_arrival);
-}
-
 // The time for which the group's first request has waited.
 double GroupTurns::WaitedS(const TreeGroup& group, TimeUs now_us) const {
   return 1e-6 * static_cast<double>(now_us - waiting_of_(group.first_waiting).since_us);
@@ -299,8 +309,9 @@ double GroupTurns::LongestInTurnsS(const Batch& batch, const Forecast& turn, Tim
 bool GroupTurns::BeginsTurns(const Forecast& all, const Forecast& turn, const Waits& with_all,
                              const Waits& in_turns) const {
   return tree_->num_waiting() + tree_->num_active() >= kLeastRequests &&
-         turn.rate >= (1 + options_.min_gain) * all.rate && with_all.LongestS() >= kLeastWaitS &&
-         in_turns.LongestS() <= with_all.LongestS() && in_turns.MeanS() <= with_all.MeanS();
+         turn.rate >= std::max(1 + options_.min_gain, Deviation()) * all.rate &&
+         with_all.LongestS() >= kLeastWaitS && in_turns.LongestS() <= with_all.LongestS() &&
+         in_turns.MeanS() <= with_all.MeanS();
 }
 
 bool GroupTurns::EndsTurns(const Forecast& all, const Forecast& turn, const Waits& with_all,
@@ -318,13 +329,6 @@ WaitsWithAll::Load GroupTurns::LoadWithAll(const Forecast& all) const {
   return {.max_rows = all.most_rows,
           .output_steps = std::max(1.0, load_.output_tokens()),
           .step = {step_s, (whole_s - step_s) / all.num_rows}};
-}
-
-// Notes the batch and the waiting requests. Needs `by_age_`.
-void GroupTurns::BeginTurns(const Batch& batch, TimeUs now_us) {
-  waits_with_all_.Begin(WaitedS(by_age_.front(), now_us), now_us);
-  for (int32_t i = 1; i <= tree_->num_active(); ++i) waits_with_all_.AddRow(StepsToEnd(batch, i));
-  for (int32_t i = 0; i < tree_->num_waiting(); ++i) waits_with_all_.Arrive(now_us);
 }
 
 // Whether the turn's requests raise the rate of the present batch.
@@ -386,17 +390,22 @@ bool GroupTurns::Decide(const Batch& batch, bool joinable, bool urgent, TimeUs n
   const Forecast turn = ChooseTurn(groups);
   const Waits with_all = WaitsOf(batch, all, num_requests, arrivals);
   const Waits in_turns = WaitsOf(batch, turn, num_requests, arrivals);
-  SortByAge(groups);
+  by_age_.assign(groups.begin(), groups.end());
+  std::erase_if(by_age_, [](const TreeGroup& group) { return group.num_waiting == 0; });
+  std::ranges::sort(by_age_, {}, &TreeGroup::first_arrival);
+  gain_ = turn.rate / all.rate * FactorOf(kTurns) / FactorOf(kAll);
   if (!restricts_) {
-    if (!BeginsTurns(all, turn, with_all, in_turns)) return false;
-    BeginTurns(batch, now_us);
+    if (owes() || !BeginsTurns(all, turn, with_all, in_turns)) return false;
+    waits_with_all_.Begin(WaitedS(by_age_.front(), now_us), now_us);
+    for (int i = 1; i <= tree_->num_active(); ++i) waits_with_all_.AddRow(StepsToEnd(batch, i));
+    for (int i = 0; i < tree_->num_waiting(); ++i) waits_with_all_.Arrive(now_us);
     return Begin(turn);
   }
   const WaitsWithAll::Load load = LoadWithAll(all);
   waits_with_all_.Advance(load, now_us);
   waits_with_all_.Include(with_all.present_s);
-  if (EndsTurns(all, turn, with_all, in_turns, waits_with_all_.longest_s(),
-                LongestInTurnsS(batch, turn, now_us))) {
+  if (owes() || EndsTurns(all, turn, with_all, in_turns, waits_with_all_.longest_s(),
+                          LongestInTurnsS(batch, turn, now_us))) {
     OpenAll();
     return true;
   }

@@ -56,13 +56,24 @@ struct DecodeLimits {
 // all since turns began (sched/decode_set/waits_with_all.h), and the waits from now on are longer
 // than with all, too.
 //
+// An account bounds the loss where the device differs from its fit. A step of a turn changes it by
+// the time that its tokens would have taken with all, by the measured factor of that way, minus its
+// own time. A step with all pays in kMaxLoss of its time. The account holds at most kMaxLoss of
+// kLossSteps steps. Turns end once it is empty, and begin no more until it is paid back. If steps
+// of a turn take f times the time with all, turns lose at most that and one step of f: 2 % of 1,000
+// batches up to f = 11. No rule loses less than one step, since it has to see one.
+//
 // Measured steps correct the predictions by a factor for each of the two ways, within
 // [1 / kMaxFactor, kMaxFactor]. A way without measurements uses the factor of the other way. The
 // factor of the way that is not taken slowly approaches that of the other, so that the way is tried
 // again. Without a fit, all requests may join. Deterministic: no random numbers. Not thread-safe.
 class GroupTurns {
  public:
-  static constexpr double kMaxFactor = 4;
+  static constexpr double kMaxFactor = 100;
+  // The share of the time of batches with all that turns may lose, and the number of batches over
+  // which it holds.
+  static constexpr double kMaxLoss = 0.01;
+  static constexpr double kLossSteps = 1000;
   struct Waiting {
     int32_t cached_tokens = 0;  // of the request's prompt, in the prefix cache
     TimeUs since_us = 0;
@@ -101,6 +112,11 @@ class GroupTurns {
   // call.
   void ObservePrompts(int32_t num_decodes, const Batch& batch, int64_t num_joined, double us);
 
+  // Whether turns have cost more than they may. They end at the next decision, and begin no more
+  // until the account is paid back.
+  bool owes() const { return credit_steps_ <= 0; }
+  // Whether the account and measured steps agree with the fit.
+  bool FitHolds() const { return !owes() && Deviation() < 1 + options_.min_gain; }
   // Whether only the requests of the present turn may join.
   bool restricts() const { return restricts_; }
   // The number of the present turn.
@@ -154,6 +170,8 @@ class GroupTurns {
   DecodeWork WorkOf(int32_t num_decodes, const Batch& batch) const;
   double RateOf(const DecodeWork& work, Way way) const;
   double FactorOf(Way way) const;
+  // The factor by which measured steps of a way differ from the fit, up or down, whichever is more.
+  double Deviation() const;
   Forecast ForecastOf(const Mix& mix, double max_rows) const;
   Forecast BestOf(const Mix& mix, double max_rows) const;
   void Add(const TreeGroup& group, Mix* mix);
@@ -168,8 +186,6 @@ class GroupTurns {
   Waits WaitsOf(const Batch& batch, const Forecast& forecast, double num_requests,
                 const Arrivals& arrivals) const;
   WaitsWithAll::Load LoadWithAll(const Forecast& all) const;
-  void BeginTurns(const Batch& batch, TimeUs now_us);
-  void SortByAge(std::span<const TreeGroup> groups);
   double WaitedS(const TreeGroup& group, TimeUs now_us) const;
   double LongestInTurnsS(const Batch& batch, const Forecast& turn, TimeUs now_us);
   bool BeginsTurns(const Forecast& all, const Forecast& turn, const Waits& with_all,
@@ -199,6 +215,8 @@ class GroupTurns {
     double PerRequestS() const { return num_requests < 1 ? 0 : 1e-6 * us / num_requests; }
   };
   PromptTime prompts_;
+  double gain_ = 1;  // predicted rate in turns over that with all, by the fit
+  double credit_steps_ = kMaxLoss * kLossSteps;  // in batches with all
   bool restricts_ = false;
   uint32_t turn_ = 0;
   int32_t turn_rows_ = 0;

@@ -253,7 +253,8 @@ bool PrefixGroups::ConsidersTurns(bool closed) const {
   // Before the turn's first request joins, the prefixes of its groups may be evicted.
   const bool outdated = turns_->restricts() && cache_changed_;
   const bool stands_still = num_active() == 0 && (closed || outdated);
-  return grows || stands_still || round_ >= next_decision_ + (often ? 0 : kLongDecisionRounds);
+  return grows || stands_still || turns_->owes() ||
+         round_ >= next_decision_ + (often ? 0 : kLongDecisionRounds);
 }
 
 // Decides about turns. Returns whether the set of requests that may join has changed.

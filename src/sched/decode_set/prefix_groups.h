@@ -78,7 +78,9 @@ class PrefixGroups final : public DecodeSetPolicy {
                         const DecodeDevice& device = {});
 
   bool Chooses() const override { return true; }
-  bool FollowsOrder() const override { return by_order_ && turns_ && !turns_->restricts(); }
+  bool FollowsOrder() const override {
+    return turns_ && !turns_->restricts() && (by_order_ || !turns_->FitHolds());
+  }
   bool FollowsCache() const override { return true; }
   bool NeedsDecodeCosts() const override { return turns_.has_value(); }
   void AdoptDecodeCosts(const DecodeFit& fit) override {
