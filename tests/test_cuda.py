@@ -70,7 +70,7 @@ def test_several_devices_have_the_processors_bits(shape, ranks, tmp_path, monkey
 def test_a_number_of_devices_is_refused_by_name():
     stories = needed(STORIES)
     assert "--tp is for --device cuda" in refusal(stories, "--tp", "2")
-    assert "tp is 3; devices share the 4 heads of keys and values evenly, so it can be 1, 2" in refusal(stories, "--device", "cuda-emulated", "--tp", "3")
+    assert "tp is 3; devices share the 4 heads of keys and values evenly, and all products by 16 columns, so it can be 1, 2" in refusal(stories, "--device", "cuda-emulated", "--tp", "3")
     assert "--tp" in refusal(stories, "--device", "cuda-emulated", "--tp", "9")
 
 

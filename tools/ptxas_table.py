@@ -170,7 +170,7 @@ def main():
         return 2
     reports = [parse(pathlib.Path(report).read_text()) for report in sys.argv[2:]]
     if mode == "--update":
-        COMMITTED.write_text(json.dumps(most_registers(reports), indent=1) + "\n")
+        COMMITTED.write_text(json.dumps(most_registers(reports), indent=1, sort_keys=True) + "\n")
     errors = [error for found in reports for error in check(found, json.loads(COMMITTED.read_text()))]
     print("\n".join(errors) or f"{len(reports[0])} kernels without a spill, within their registers")
     return 0 if all(reports) and not errors else 1

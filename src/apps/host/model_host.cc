@@ -260,6 +260,14 @@ Result<std::vector<std::unique_ptr<cuda::Device>>> OpenDevices(DeviceChoice choi
       SKEIN_ASSIGN_OR_RETURN(devices.emplace_back(), cuda::OpenCudaDevice(index));
     }
   }
+  for (const auto& device : devices) {
+    if (device->name() == devices[0]->name()) continue;
+    return Status(StatusCode::kInvalidArgument,
+                  "--tp is " + std::to_string(count) + ", and the GPUs are a " +
+                      devices[0]->name() + " and a " + device->name() +
+                      "; they must be of one kind, for equal bits (CUDA_VISIBLE_DEVICES)",
+                  "tp");
+  }
   if (emulated) {
     spdlog::warn("an emulated GPU computes: slow, and for trials alone");
   } else if (!IsHopper(devices[0]->name())) {

@@ -42,7 +42,8 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--tp", o->tp,
                   "GPUs that share each operator (tensor parallelism), of --device cuda or "
                   "cuda-emulated")
-      ->check(CLI::Range(1, cuda::kMaxRanks));
+      ->check(CLI::Range(1, cuda::kMaxRanks))
+      ->capture_default_str();
   AddChoice(app, "--dtype", &o->dtype, "Compute type: auto, bf16 or f32");
   AddChoice(app, "--quantization", &o->quantization,
             "Matrices of the layers: auto (as in the file), none, int8 or int4");

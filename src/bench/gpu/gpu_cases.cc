@@ -301,7 +301,7 @@ Result<std::vector<float>> RunGather(Device& device, uint64_t seed) {
 }
 
 Result<std::vector<float>> RunShareColumns(Device& device, uint64_t seed) {
-  constexpr int32_t kRows = 3, kWidth = 2500, kFirst = 16, kShared = 2050;
+  constexpr int32_t kRows = 3, kWidth = 2500, kFirst = 16, kShared = 2048;
   GpuOperands operands(device, seed);
   auto* to = operands.Put(operands.Random(kRows * kWidth));
   cuda::ShareColumnsArgs args = {

@@ -326,7 +326,11 @@ Result<int> RunGpuBench(const GpuBenchOptions& options) {
     }
   }
   SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> device, OpenDevice(options, 0));
-  Json json = {{"date", BenchDate()}, {"device", device->name()}, {"emulated", options.emulated}};
+  Json json = {{"date", BenchDate()},
+               {"device", device->name()},
+               {"emulated", options.emulated},
+               {"tp", options.tp},
+               {"gpus", cuda::NumCudaDevices()}};
   fmt::print("device: {}\n", device->name());
   int num_wrong = 0, num_different = 0;
   if (options.Has("kernels")) {

@@ -147,7 +147,7 @@ class CudaDevice final : public Device {
     in_graph_ = {this};
   }
   Result<int32_t> EndGraph() override {
-    SKEIN_RETURN_IF_ERROR(status_);
+    if (graph_of_ == nullptr) return status_;  // BeginGraph has failed
     for (size_t i = 1; i < in_graph_.size(); ++i) WaitForPeer(*in_graph_[i], in_graph_[i]->Mark());
     cudaGraph_t recorded = nullptr;
     cudaGraphExec_t graph = nullptr;
@@ -187,13 +187,15 @@ class CudaDevice final : public Device {
   }
 
   Status Wait(int64_t mark) override {
-    while (!events_.empty() && events_.front().mark <= mark) {
-      const Event event = events_.front();
-      events_.pop_front();
-      if (event.event == nullptr) continue;
-      // The driver spins here while the machine has more processors than GPU contexts.
-      if (status_.ok()) Check("cudaEventSynchronize", cudaEventSynchronize(event.event));
-      free_events_.push_back(event.event);
+    cudaEvent_t last = nullptr;
+    for (; !events_.empty() && events_.front().mark <= mark; events_.pop_front()) {
+      if (events_.front().event == nullptr) continue;
+      last = events_.front().event;
+      free_events_.push_back(last);
+    }
+    // The driver spins here while the machine has more processors than GPU contexts.
+    if (status_.ok() && last != nullptr) {
+      Check("cudaEventSynchronize", cudaEventSynchronize(last));
     }
     return status_;
   }
@@ -205,9 +207,11 @@ class CudaDevice final : public Device {
     int can_access = 0;
     Check("cudaDeviceCanAccessPeer", cudaDeviceCanAccessPeer(&can_access, index_, other.index_));
     if (status_.ok() && can_access == 0) {
-      return Status(StatusCode::kUnavailable, "GPU " + std::to_string(index_) +
-                                                  " cannot write to the memory of GPU " +
-                                                  std::to_string(other.index_));
+      return Status(StatusCode::kUnavailable,
+                    "GPU " + std::to_string(index_) + " cannot write to the memory of GPU " +
+                        std::to_string(other.index_) +
+                        "; --tp needs GPUs that can, --tp 1 does not",
+                    "tp");
     }
     const cudaError_t error = cudaDeviceEnablePeerAccess(other.index_, 0);
     if (error == cudaErrorPeerAccessAlreadyEnabled) {

@@ -48,9 +48,9 @@ class Device {
   virtual void Run(const Launch& launch) = 0;
 
   // Commands between BeginGraph and EndGraph do not run: launches, marks and waits for peers, none
-  // of them for a mark ahead of BeginGraph. RunGraph gives them to the device at once, as often as
-  // it is called. A peer that waits for a mark of the graph belongs to it from there on, and the
-  // graph ends when the commands of all have. kUnavailable: a device is lost.
+  // of them for a mark ahead of BeginGraph, and no copies. RunGraph gives them to the device at
+  // once, as often as it is called. A peer that waits for a mark of the graph belongs to it from
+  // there on, and the graph ends when the commands of all have. kUnavailable: a device is lost.
   virtual void BeginGraph() = 0;
   virtual Result<int32_t> EndGraph() = 0;
   virtual void RunGraph(int32_t graph) = 0;
@@ -61,12 +61,13 @@ class Device {
   // Waits until the mark has passed.
   virtual Status Wait(int64_t mark) = 0;
 
+  Status WaitForAll() { return Wait(Mark()); }
+
   // A peer is another device of the same kind. Connect lets kernels of this device write to the
   // peer's memory. kUnavailable if there is no link between the two.
   virtual Status Connect(Device& peer) = 0;
   // Later commands wait until the peer's mark has passed. If the peer is lost, so is this device.
   virtual void WaitForPeer(Device& peer, int64_t mark) = 0;
-  Status WaitForAll() { return Wait(Mark()); }
 };
 
 // Memory of a device or of its host. The destructor frees it. The device outlives the buffer.

@@ -90,16 +90,10 @@ Result<int32_t> FakeDevice::EndGraph() {
 
 void FakeDevice::RunGraph(int32_t graph) {
   ++num_graph_runs_;
-  std::map<std::pair<FakeDevice*, int64_t>, int64_t> marks;  // of this run, by those recorded
-  for (const auto& [device, command] : graphs_.at(graph)) {
-    if (const auto* mark = std::get_if<int64_t>(&command)) {
-      marks[{device, *mark}] = device->Mark();
-    } else if (const auto* of_peer = std::get_if<PeerMark>(&command)) {
-      device->WaitForPeer(*of_peer->peer, marks.at({of_peer->peer, of_peer->mark}));
-    } else {
-      device->Run(std::get<Launch>(command));
-    }
+  for (const GraphCommand& of : graphs_.at(graph)) {
+    if (std::holds_alternative<Launch>(of.command)) ++of.device->num_launches_;
   }
+  Add(GraphRun{graph});
 }
 
 void FakeDevice::FreeGraph(int32_t graph) { SKEIN_CHECK(graphs_.erase(graph) == 1); }
@@ -142,6 +136,48 @@ void FakeDevice::RunNext() {
     status_ = of_peer->peer->Wait(of_peer->mark);
     return;
   }
+  if (const auto* run = std::get_if<GraphRun>(&command)) return PlayGraph(graphs_.at(run->graph));
+  const auto next = std::ranges::find_if(
+      commands_, [](const Command& of) { return !std::holds_alternative<int64_t>(of); });
+  RunLaunch(std::get<Launch>(command),
+            next == commands_.end() ? nullptr : std::get_if<Launch>(&*next));
+}
+
+void FakeDevice::PlayGraph(const Graph& graph) {
+  struct Part {
+    std::deque<Command> commands;
+    int64_t passed = 0;  // the last mark
+  };
+  std::map<FakeDevice*, Part> parts;
+  for (const GraphCommand& of : graph) parts[of.device].commands.push_back(of.command);
+  const auto run_next = [&](const auto& self, FakeDevice* device) -> void {
+    Part& part = parts[device];
+    const Command command = std::move(part.commands.front());
+    part.commands.pop_front();
+    if (const auto* mark = std::get_if<int64_t>(&command)) {
+      part.passed = *mark;
+    } else if (const auto* of_peer = std::get_if<PeerMark>(&command)) {
+      while (parts[of_peer->peer].passed < of_peer->mark) self(self, of_peer->peer);
+    } else {
+      device->RunLaunch(
+          std::get<Launch>(command),
+          part.commands.empty() ? nullptr : std::get_if<Launch>(&part.commands.front()));
+    }
+  };
+  for (const bool at_once : {true, false}) {
+    for (auto& [device, part] : parts) {
+      while (device->options_.at_once == at_once && !part.commands.empty()) {
+        run_next(run_next, device);
+      }
+    }
+  }
+  for (const auto& [device, part] : parts) {
+    if (status_.ok()) status_ = device->status_;
+  }
+}
+
+void FakeDevice::RunLaunch(const Launch& launch, const Launch* next) {
+  if (!status_.ok()) return;
   if (num_launches_done_ == launches_until_lost_) {
     status_ = Status(StatusCode::kUnavailable, "the device is lost");
     if (begun_) emulators_[turn_].DropKernel();
@@ -149,19 +185,17 @@ void FakeDevice::RunNext() {
     return;
   }
   ++num_launches_done_;
-  const Status status = RunLaunch(std::get<Launch>(command));
+  const Status status = Emulate(launch, next);
   if (!status.ok())
     status_ = Status(StatusCode::kUnavailable, "a kernel failed: " + status.message());
 }
 
-Status FakeDevice::RunLaunch(const Launch& launch) {
+Status FakeDevice::Emulate(const Launch& launch, const Launch* next) {
   Emulator& emulator = emulators_[turn_];
   if (!begun_) BeginEmulated(launch, emulator);
   turn_ = 1 - turn_;
-  const auto next = std::ranges::find_if(
-      commands_, [](const Command& command) { return !std::holds_alternative<int64_t>(command); });
-  begun_ = next != commands_.end() && std::holds_alternative<Launch>(*next);
-  if (begun_) BeginEmulated(std::get<Launch>(*next), emulators_[turn_]);
+  begun_ = next != nullptr;
+  if (begun_) BeginEmulated(*next, emulators_[turn_]);
   Status status = emulator.FinishKernel();
   if (!status.ok() && begun_) {
     emulators_[turn_].DropKernel();

@@ -84,7 +84,10 @@ class FakeDevice final : public Device {
     FakeDevice* peer;
     int64_t mark;
   };
-  using Command = std::variant<Copy, Launch, int64_t, PeerMark>;  // int64_t: a mark
+  struct GraphRun {
+    int32_t graph;
+  };
+  using Command = std::variant<Copy, Launch, int64_t, PeerMark, GraphRun>;  // int64_t: a mark
   struct GraphCommand {
     FakeDevice* device;
     Command command;
@@ -93,7 +96,12 @@ class FakeDevice final : public Device {
 
   void Add(Command command);
   void RunNext();
-  Status RunLaunch(const Launch& launch);
+  // Runs the commands of a graph beside those that its devices have. Those of each device run in
+  // their order, as late as another device needs them.
+  void PlayGraph(const Graph& graph);
+  // `next`: the launch behind this one, whose first block begins ahead of it; null: none.
+  void RunLaunch(const Launch& launch, const Launch* next);
+  Status Emulate(const Launch& launch, const Launch* next);
 
   const Options options_;
   int64_t launches_until_lost_ = options_.launches_until_lost;

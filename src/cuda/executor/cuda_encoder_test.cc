@@ -127,6 +127,21 @@ TEST(CudaEncoder, QuantizedMatricesHaveTheProcessorsBits) {
   }
 }
 
+// Slices of the terms of DeBERTa's scores: head by head.
+TEST(CudaEncoder, SlicesOfTermsChangeNothing) {
+  Random random;
+  Both both(std::string(kData) + "encoders/deberta-v3");
+  Rows rows(both, random, {42, 24});
+  const std::vector<OutputSpec> specs = {EmbedSpec{}};
+  const StepPlan plan = rows.Read(specs);
+  const FakeDevice& fake = both.device.fake();
+  RunPlan(both.cuda.executor(), plan);
+  const int64_t num_launches = fake.num_launches();
+  both.cuda.executor().set_slice_us(0);
+  ExpectSameReads(both, plan);
+  EXPECT_GT(fake.num_launches() - num_launches, num_launches);
+}
+
 // A question on a row: markers in ascending order, behind the first token. With options, each
 // marker begins one, and two tokens follow the last.
 DecideSpec QuestionOn(const Sequence& sequence, int32_t num_options, bool side_by_side,

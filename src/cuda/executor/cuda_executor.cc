@@ -166,6 +166,7 @@ Status CudaExecutor::Run(State& state, const std::atomic<bool>& preempt, bool* s
 Status CudaExecutor::WaitForOperators(State& state) {
   if (state.ahead.empty()) return Status::Ok();
   state.ahead.Clear();
+  if (!device_status_.ok()) return device_status_;
   Status status;
   for (const CudaContext& context : contexts_) {
     const Status of_device = context.device->WaitForAll();

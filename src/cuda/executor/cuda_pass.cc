@@ -91,8 +91,8 @@ int32_t CudaPass::TokensOfGraph(std::span<const BlockCopy> copies) const {
 }
 
 Status CudaPass::FindGraph() {
-  const DeviceBatch& integers = lead_.integers;
-  const PassGraphs::Shape shape = {num_tokens_, integers.tiles().num_segments, integers.memory()};
+  PassGraphs::Shape shape = {num_tokens_, lead_.integers.tiles().num_segments, {}};
+  for (const auto& rank : ranks_) shape.integers.push_back(rank->integers.memory());
   graph_ = graphs_.Find(shape);
   if (graph_) return Status::Ok();
   graph_ = 0;  // num_outputs

@@ -88,6 +88,23 @@ TEST(CudaRanks, PackedWeightsHaveTheSameBits) {
   }
 }
 
+// Ranks share a matrix behind the last of an operator's slices.
+TEST(CudaRanks, SlicesChangeNothing) {
+  Random random;
+  for (const char* model : {"qwen3-bf16", "qwen3-moe-bf16"}) {
+    SCOPED_TRACE(model);
+    Both both = OnRanks(model);
+    Sequence sequence(random, both.model.vocab(), kSliceRows + 12, 0);
+    const StepPlan plan = OneShotPlan{{sequence.Whole()}};
+    const FakeDevice& peer = both.peers[0]->fake();
+    const StepResults expected = RunPlan(both.cuda.executor(), plan);
+    const int64_t num_launches = peer.num_launches();
+    both.cuda.executor().set_slice_us(0);
+    ExpectSame(RunPlan(both.cuda.executor(), plan), expected);
+    EXPECT_GT(peer.num_launches() - num_launches, num_launches);
+  }
+}
+
 // One rank runs as far ahead of the other as their marks allow.
 TEST(CudaRanks, ARankMayBeFarAhead) {
   Random random;

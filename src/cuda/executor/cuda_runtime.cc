@@ -247,7 +247,9 @@ Result<int32_t> CudaRuntime::PlanBlocks(const CudaRuntimeOptions& options,
     return Status(StatusCode::kResourceExhausted,
                   "the KV memory would have " + std::to_string(blocks) + " blocks of " +
                       std::to_string(block_bytes) + " bytes; " + std::to_string(left) +
-                      " bytes are free on the device beside weights and activations",
+                      " bytes are free on " +
+                      (ranks_.size() > 1 ? "all devices together" : "the device") +
+                      " beside weights and activations",
                   options.num_kv_blocks > 0 ? "num_kv_blocks" : "kv_cache_bytes");
   }
   return static_cast<int32_t>(blocks);
@@ -288,6 +290,8 @@ Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& c
                                         std::to_string(kept) + " tokens");
   }
   max_model_len_ = static_cast<int32_t>(std::min<int64_t>(wanted_len, kept));
+  // Until then a device may still zero memory to which another one writes.
+  for (const RankMemory& rank : ranks_) SKEIN_RETURN_IF_ERROR(rank.device->WaitForAll());
   return Status::Ok();
 }
 
@@ -312,7 +316,9 @@ Result<std::unique_ptr<Runtime>> LoadCudaRuntime(const CudaRuntimeOptions& optio
   SKEIN_RETURN_IF_ERROR(CheckRanks(config, static_cast<int32_t>(devices.size())));
   if (devices.size() > 1 && !options.adapters.empty()) {
     return Status(StatusCode::kUnsupported,
-                  "several devices do not compute adapters together yet; --tp 1 does", "lora");
+                  "several devices do not compute adapters (--lora, --decision-lora) together yet; "
+                  "--tp 1 does",
+                  "tp");
   }
   // The bits of draws do not depend on the instruction set.
   SKEIN_ASSIGN_OR_RETURN(const Isa isa, SelectIsa());

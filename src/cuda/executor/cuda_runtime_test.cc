@@ -206,5 +206,27 @@ TEST(CudaRuntime, LongPromptsRunWhole) {
   EXPECT_LT(least, 40);
 }
 
+std::vector<std::unique_ptr<Device>> TwoDevices(int64_t peer_bytes) {
+  std::vector<std::unique_ptr<Device>> devices;
+  devices.push_back(std::make_unique<FakeDevice>());
+  devices.push_back(std::make_unique<FakeDevice>(FakeDevice::Options{.memory_bytes = peer_bytes}));
+  return devices;
+}
+
+// Both have the same blocks, as many as the fuller one has room for.
+TEST(CudaRuntime, RanksHaveTheBlocksOfTheFullerDevice) {
+  const CudaRuntimeOptions options = {.model_dir = kModelDir, .threads = 1, .max_model_len = 64};
+  const auto large = LoadCudaRuntime(options, TwoDevices(int64_t{256} << 20)).value();
+  const auto small = LoadCudaRuntime(options, TwoDevices(int64_t{16} << 20)).value();
+  EXPECT_LT(small->num_kv_blocks(), large->num_kv_blocks() / 4);
+  EXPECT_GT(small->num_kv_blocks(), 64);
+  EXPECT_GT(small->Memory().weight_bytes, Load(options).value()->Memory().weight_bytes);
+  const auto none = LoadCudaRuntime(options, TwoDevices(100'000));
+  EXPECT_EQ(none.status().code(), StatusCode::kResourceExhausted);
+  std::vector<std::unique_ptr<Device>> three = TwoDevices(int64_t{16} << 20);
+  three.push_back(std::make_unique<FakeDevice>());
+  EXPECT_EQ(LoadCudaRuntime(options, std::move(three)).status().param(), "tp");
+}
+
 }  // namespace
 }  // namespace skein::cuda

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "cuda/device/device.h"
 
@@ -17,7 +18,7 @@ class PassGraphs {
   struct Shape {
     int32_t num_tokens = 0;
     int32_t num_segments = 0;
-    const void* integers = nullptr;  // the address of these
+    std::vector<const void*> integers;  // the addresses of these, for each rank
     auto operator<=>(const Shape&) const = default;
   };
 
@@ -27,7 +28,7 @@ class PassGraphs {
   PassGraphs& operator=(const PassGraphs&) = delete;
 
   std::optional<int32_t> Find(const Shape& shape) const;
-  // Adds the graph of a shape. Graphs with other integers' addresses are freed.
+  // Adds the graph of a shape. Graphs with integers at other addresses are freed.
   void Add(const Shape& shape, int32_t graph);
 
  private:

@@ -70,7 +70,6 @@ double ShareBehind(const PassRanks& ranks, int op) {
   if (ranks.front()->layers.SharedBehind(op).buffer != nullptr) {
     for (const auto& rank : ranks) bytes = Write(ranks, *rank, op);
   } else if (op != kGather) {
-    // kGather writes whole rows of the residual stream, to which others write behind the next mark.
     return 0;
   }
   Meet(ranks);

@@ -33,8 +33,9 @@ using PassRanks = std::vector<std::unique_ptr<PassRank>>;
 //
 //   rank 0:  operator | columns to all others | mark | wait for the others' marks | next operator
 //
-// A rank writes to another's memory behind the mark ahead of the operator. The other one has then
-// read what it needs of these columns, since every rank reads a shared matrix between two marks.
+// Between two meetings, a rank touches only its own columns of the matrix that is completed at the
+// next one. So nobody reads a column, or writes it, while another rank writes it. kGather, which
+// writes whole rows of the residual stream, has a meeting of its own behind it.
 double ShareBehind(const PassRanks& ranks, int op);
 
 // The other ranks wait until the first has run the commands that it has, and the other way round.

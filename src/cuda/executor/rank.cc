@@ -62,7 +62,9 @@ Status CheckRanks(const ModelConfig& config, int32_t count) {
   return Status(StatusCode::kInvalidArgument,
                 "tp is " + std::to_string(count) + "; devices share the " +
                     std::to_string(config.num_kv_heads) +
-                    " heads of keys and values evenly, so it can be " + allowed,
+                    " heads of keys and values evenly, and all products by 16 columns, so it can "
+                    "be " +
+                    allowed,
                 "tp");
 }
 

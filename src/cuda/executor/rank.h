@@ -26,7 +26,7 @@ struct ColumnRange {
   int32_t size() const { return end - begin; }
 };
 
-// A rank's share of so many columns: whole panels, but for the last column.
+// A rank's share of so many columns: whole panels; that of the last rank ends at `width`.
 ColumnRange ColumnsOf(const Rank& rank, int32_t width);
 
 // The config of a rank's share: its heads, and its columns of MLPs and experts.

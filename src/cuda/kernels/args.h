@@ -336,13 +336,13 @@ struct ListSlotsArgs {
 
 // x[token] = x[token] + weight * out, over the token's slots in order.
 struct SumExpertsArgs {
-  const float* out = nullptr;      // [num_tokens * per_token, width]
+  const float* out = nullptr;      // [num_tokens * per_token, stride]
   const float* weights = nullptr;  // [num_tokens, per_token]
   int32_t num_tokens = 0;
   int32_t per_token = 0;
-  int32_t width = 0;
+  int32_t width = 0;   // of a row's columns
   int64_t stride = 0;  // of rows of out and of x
-  float* x = nullptr;  // [num_tokens, width]
+  float* x = nullptr;  // [num_tokens, stride]
 };
 
 // The rows of each expert's own product, where the weights are those of many experts. Row r of

@@ -521,6 +521,7 @@ Launch ListSlotsLaunch(const ListSlotsArgs& args) {
 }
 
 Launch SumExpertsLaunch(const SumExpertsArgs& args) {
+  SKEIN_CHECK(args.stride >= args.width);
   return {KernelId::kSumExperts,
           {{CeilDiv(args.width, kRowStep), static_cast<uint32_t>(args.num_tokens)}, kRowThreads, 0},
           args};

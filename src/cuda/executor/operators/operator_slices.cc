@@ -155,14 +155,19 @@ void OperatorSlices::Multiply(int op, int64_t n, int64_t k) {
   for (OperatorSlice& slice : slices_[op]) slice.us = ProductUs(slice.count, n, k);
 }
 
+// As many units in a slice as its time allows.
+void OperatorSlices::CutUnits(int op, int32_t num_units, double unit_us) {
+  const double fit = (slice_us_ - kLaunchUs) / unit_us;
+  Cut(num_units, static_cast<int32_t>(std::clamp<double>(fit, 1, num_units)), unit_us,
+      &slices_[op]);
+}
+
 // Each expert has its share of the rows, which the host does not know before they are computed.
 void OperatorSlices::MultiplyExperts(int op, int64_t n, int64_t k) {
   const double rows = double{1} * num_tokens_ * config_.experts_per_token / config_.num_experts;
   const double expert_us = rows * static_cast<double>(CeilDiv(n, num_ranks_)) *
                            static_cast<double>(k) / RateOf(dtype_, false);
-  const double fit = (slice_us_ - kLaunchUs) / expert_us;
-  const auto step = static_cast<int32_t>(std::clamp<double>(fit, 1, config_.num_experts));
-  Cut(config_.num_experts, step, expert_us, &slices_[op]);
+  CutUnits(op, config_.num_experts, expert_us);
 }
 
 void OperatorSlices::MultiplyTerms(int32_t table_rows) {
@@ -170,9 +175,7 @@ void OperatorSlices::MultiplyTerms(int32_t table_rows) {
   Whole(kHeadRows, 2.0 * num_heads * config_.head_dim * static_cast<double>(SizeOf(dtype_)));
   const double head_us =
       double{1} * num_tokens_ * table_rows * config_.head_dim / RateOf(dtype_, false);
-  const double fit = (slice_us_ - kLaunchUs) / head_us;
-  const auto step = static_cast<int32_t>(std::clamp<double>(fit, 1, num_heads));
-  Cut(num_heads, step, head_us, &slices_[kTerms]);
+  CutUnits(kTerms, num_heads, head_us);
 }
 
 void OperatorSlices::Attend(const BatchWork& work, int32_t keys_before, int32_t keys_after,

@@ -70,6 +70,7 @@ class OperatorSlices {
  private:
   void Linear(int32_t delta_tokens);
   void Multiply(int op, int64_t n, int64_t k);
+  void CutUnits(int op, int32_t num_units, double unit_us);
   void MultiplyExperts(int op, int64_t n, int64_t k);
   // The products of the heads of q and k with a table's rows.
   void MultiplyTerms(int32_t table_rows);
