@@ -134,9 +134,9 @@ PassStatus CudaPass::Step() {
   }
   if (Finished()) return PassStatus::kDone;
   if (graph_ && part_ == Part::kInput) {
+    // The host waits for the graph before it gives a device other commands.
     LetLeadWait(ranks_);
     context_.device->RunGraph(*graph_);
-    WaitForLead(ranks_);
     BeginChunk();
     outputs_.Copy(/*has_largest=*/true);
     step_us_ = 0;  // a signal waits for the whole step
