@@ -101,13 +101,14 @@ def decisions(model):
 
 
 # Models, with requests to them: windows on both sides, LayerNorms that begin the residual stream anew, layers behind
-# the pooling, and options that are read one after the other, and side by side. The emulator is slow in f32.
+# the pooling, scores that depend on distances, and options that are read one after the other, and side by side. The emulator is slow in f32.
 ONE_SHOT = {
     "modernbert/embedding": [("/v1/embeddings", {"input": TEXTS}), ("/v1/embeddings", {"input": TEXTS[1]})],
     "encoders/bert": [("/v1/embeddings", {"input": TEXTS})],
     "sentence/bert-two-dense": [("/v1/embeddings", {"input": TEXTS})],
     "modernbert/reranker": [("/v1/rerank", QUERY)],
     "encoders/xlm-roberta-reranker": [("/v1/rerank", QUERY)],
+    "encoders/deberta-v3-classifier": [("/classify", {"input": TEXTS})],
     **{model: decisions(model) for model in ("laya", "laya-parallel", "sysone/modernbert-parallel")},
 }
 
