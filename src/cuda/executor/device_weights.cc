@@ -26,6 +26,21 @@ int32_t NumPanels(const std::vector<ColumnRange>& rows) {
   return count;
 }
 
+// The sizes of a matrix without blocks.
+int64_t RowBytes(const PackedWeight& weight) {
+  return weight.k_padded() * static_cast<int64_t>(SizeOf(weight.dtype()));
+}
+int64_t PanelBytes(const PackedWeight& weight) { return kPanelCols * RowBytes(weight); }
+
+// These rows of a matrix, without its memory.
+DeviceMatrix ShapeOf(const PackedWeight& weight, const std::vector<ColumnRange>& rows) {
+  DeviceMatrix shape = {.k = weight.k(),
+                        .words = static_cast<int32_t>(RowBytes(weight) / 4),
+                        .dtype = weight.dtype()};
+  for (const ColumnRange& range : rows) shape.n += range.size();
+  return shape;
+}
+
 // The rows of q, k and v that belong to the rank's heads.
 std::vector<ColumnRange> RowsOfHeads(const Rank& rank, const ModelConfig& config) {
   const int32_t q = config.num_heads * config.head_dim, k = config.num_kv_heads * config.head_dim;
@@ -148,21 +163,23 @@ Status DeviceWeights::PutRows(const std::vector<float>& values, const Rows& rows
   return Status::Ok();
 }
 
+std::byte* DeviceWeights::CopyPanels(const PackedWeight& weight, const Rows& rows, std::byte* to) {
+  for (const ColumnRange& range : rows) {
+    const Panels panels(range);
+    const int64_t size = (panels.end - panels.begin) * PanelBytes(weight);
+    device_->CopyToDevice(to, weight.panel(panels.begin), size);
+    to += size;
+  }
+  return to;
+}
+
 Status DeviceWeights::PutRows(const PackedWeight& weight, const Rows& rows, DeviceMatrix* out) {
   if (weight.n() == 0) return Status::Ok();
   if (weight.dtype() == DType::kBlocks) return PutBlocks(weight, rows, out);
-  const int64_t row_bytes = weight.k_padded() * static_cast<int64_t>(SizeOf(weight.dtype()));
-  *out = {.k = weight.k(), .words = static_cast<int32_t>(row_bytes / 4), .dtype = weight.dtype()};
-  const int64_t panel_bytes = kPanelCols * row_bytes;
-  SKEIN_ASSIGN_OR_RETURN(std::byte * to, Allocate(NumPanels(rows) * panel_bytes));
+  *out = ShapeOf(weight, rows);
+  SKEIN_ASSIGN_OR_RETURN(std::byte* const to, Allocate(NumPanels(rows) * PanelBytes(weight)));
   out->panels = to;
-  for (const ColumnRange& range : rows) {
-    const Panels panels(range);
-    const int64_t size = (panels.end - panels.begin) * panel_bytes;
-    device_->CopyToDevice(to, weight.panel(panels.begin), size);
-    to += size;
-    out->n += range.size();
-  }
+  CopyPanels(weight, rows, to);
   if (weight.dtype() != DType::kInt8) return Status::Ok();
   const std::vector<float> scales(weight.scales(), weight.scales() + weight.n());
   SKEIN_RETURN_IF_ERROR(PutRows(scales, rows, &out->scales));
@@ -215,22 +232,15 @@ Status DeviceWeights::PutExperts(const std::vector<ExpertWeights>& experts,
                                  DeviceMatrix* out) {
   if (experts.empty()) return Status::Ok();
   const PackedWeight& first = experts[0].*matrix;
-  const int64_t row_bytes = first.k_padded() * static_cast<int64_t>(SizeOf(first.dtype()));
-  *out = {.k = first.k(), .words = static_cast<int32_t>(row_bytes / 4), .dtype = first.dtype()};
-  for (const ColumnRange& range : rows) out->n += range.size();
-  const int64_t panel_bytes = kPanelCols * row_bytes;
-  SKEIN_ASSIGN_OR_RETURN(std::byte * to, Allocate(experts.size() * NumPanels(rows) * panel_bytes));
+  *out = ShapeOf(first, rows);
+  SKEIN_ASSIGN_OR_RETURN(std::byte * to,
+                         Allocate(experts.size() * NumPanels(rows) * PanelBytes(first)));
   out->panels = to;
   for (const ExpertWeights& expert : experts) {
     const PackedWeight& weight = expert.*matrix;
     SKEIN_CHECK(weight.n() == first.n() && weight.k() == first.k());
     SKEIN_CHECK(weight.dtype() == first.dtype() && weight.dtype() != DType::kInt8);
-    for (const ColumnRange& range : rows) {
-      const Panels panels(range);
-      const int64_t size = (panels.end - panels.begin) * panel_bytes;
-      device_->CopyToDevice(to, weight.panel(panels.begin), size);
-      to += size;
-    }
+    to = CopyPanels(weight, rows, to);
   }
   return Status::Ok();
 }
@@ -240,17 +250,14 @@ Status DeviceWeights::PutBoth(const PackedWeight& first, const PackedWeight& sec
   if (first.n() == 0) return Status::Ok();
   SKEIN_CHECK(first.n() % kPanelCols == 0 && first.k_padded() == second.k_padded());
   SKEIN_CHECK(first.dtype() == second.dtype() && SizeOf(first.dtype()) > 1);
-  const int64_t row_bytes = first.k_padded() * static_cast<int64_t>(SizeOf(first.dtype()));
-  *out = {.n = first.n() + second.n(),
-          .k = first.k(),
-          .words = static_cast<int32_t>(row_bytes / 4),
-          .dtype = first.dtype()};
-  const int64_t first_bytes = first.n() * row_bytes;
-  const int64_t second_bytes = NumPanels({{0, second.n()}}) * kPanelCols * row_bytes;
-  SKEIN_ASSIGN_OR_RETURN(std::byte* const to, Allocate(first_bytes + second_bytes));
+  const Rows all_first = {{0, first.n()}}, all_second = {{0, second.n()}};
+  *out = ShapeOf(first, all_first);
+  out->n += second.n();
+  SKEIN_ASSIGN_OR_RETURN(
+      std::byte* const to,
+      Allocate((NumPanels(all_first) + NumPanels(all_second)) * PanelBytes(first)));
   out->panels = to;
-  device_->CopyToDevice(to, first.panel(0), first_bytes);
-  device_->CopyToDevice(to + first_bytes, second.panel(0), second_bytes);
+  CopyPanels(second, all_second, CopyPanels(first, all_first, to));
   return Status::Ok();
 }
 

@@ -139,6 +139,8 @@ class DeviceWeights {
   Status PutRows(const std::vector<float>& values, const Rows& rows, const float** out);
   Status PutRows(const PackedWeight& weight, const Rows& rows, DeviceMatrix* out);
   Status PutBlocks(const PackedWeight& weight, const Rows& rows, DeviceMatrix* out);
+  // Starts the copies of these rows' panels, one behind the other. Returns the end.
+  std::byte* CopyPanels(const PackedWeight& weight, const Rows& rows, std::byte* to);
   // Memory of the device that this object owns.
   Result<std::byte*> Allocate(size_t bytes);
   // A table in blocks, in the order of panels.
