@@ -1,5 +1,6 @@
 #include "base/block_format.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "base/dtype.h"
@@ -119,7 +120,7 @@ float SignedByte(uint8_t byte) { return static_cast<float>(static_cast<int8_t>(b
 
 FileBlock ReadFileScales(BlockFormat format, const std::byte* bytes) {
   FileBlock block;
-  block.d = HalfAt(bytes);
+  if (format != BlockFormat::kMxfp4) block.d = HalfAt(bytes);
   switch (format) {
     case BlockFormat::kQ4_0:
     case BlockFormat::kQ5_0:
@@ -145,6 +146,9 @@ FileBlock ReadFileScales(BlockFormat format, const std::byte* bytes) {
     case BlockFormat::kInt4:
       block.minimums[0] = ByteAt(bytes, 2);
       break;
+    case BlockFormat::kMxfp4:
+      block.scales[0] = ByteAt(bytes, 0);
+      break;
   }
   return block;
 }
@@ -156,6 +160,7 @@ FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes) {
     case BlockFormat::kQ4_1:
     case BlockFormat::kIq4Nl:
     case BlockFormat::kInt4:
+    case BlockFormat::kMxfp4:
       ReadNibbles(NibblesOf(format, bytes), block.u);
       break;
     case BlockFormat::kQ5_0:
@@ -195,10 +200,15 @@ BlockTerms TermsOf(BlockFormat format, const FileBlock& block, int32_t part) {
   BlockTerms terms;
   for (int32_t i = 0; i < kBlockTerms; ++i) {
     const int32_t u = block.u[kBlockTerms * part + i];
-    terms.values[i] = static_cast<int8_t>(traits.codebook ? kBlockCodebook[u] : u - traits.zero);
+    terms.values[i] =
+        traits.codebook != nullptr ? traits.codebook[u] : static_cast<int8_t>(u - traits.zero);
+  }
+  terms.minimum = 0.0f;
+  if (traits.scales == BlockScales::kExponent) {
+    terms.scales[0] = terms.scales[1] = std::ldexp(1.0f, block.scales[0] - 128);
+    return terms;
   }
   const float d = Widen(block.d);
-  terms.minimum = 0.0f;
   switch (traits.scales) {
     case BlockScales::kHalfMinimum:
       terms.minimum = Widen(block.dmin);
@@ -220,6 +230,8 @@ BlockTerms TermsOf(BlockFormat format, const FileBlock& block, int32_t part) {
       break;
     case BlockScales::kSuper:
       terms.scales[0] = terms.scales[1] = d * SignedByte(block.scales[part]);
+      break;
+    case BlockScales::kExponent:
       break;
   }
   return terms;

@@ -1,7 +1,6 @@
 #include "io/gguf_types.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "base/dtype.h"
@@ -28,31 +27,6 @@ void DequantizeBf16(const std::byte* blocks, int64_t num_blocks, float* out) {
     Bf16 value;
     std::memcpy(&value.bits, blocks + 2 * i, sizeof(value.bits));
     out[i] = ToFloat(value);
-  }
-}
-
-// MXFP4 (OCP Microscaling Formats 1.0): a power of two, and 32 numbers of four bits: a sign, two
-// bits of exponent, one of mantissa. The table has twice the numbers, so the scale is half of
-// 2^(e - 127).
-constexpr int64_t kMxfp4Elements = 32;
-constexpr int8_t kMxfp4Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
-float HalfOfPowerOfTwo(uint8_t e) {
-  // The two smallest scales are subnormal.
-  const uint32_t bits = e < 2 ? uint32_t{0x00200000} << e : uint32_t{e - 1u} << 23;
-  return std::bit_cast<float>(bits);
-}
-
-void DequantizeMxfp4(const std::byte* blocks, int64_t num_blocks, float* out) {
-  for (int64_t block = 0; block < num_blocks; ++block) {
-    const float scale = HalfOfPowerOfTwo(std::to_integer<uint8_t>(blocks[0]));
-    for (int64_t i = 0; i < kMxfp4Elements / 2; ++i) {
-      const int pair = std::to_integer<int>(blocks[1 + i]);
-      out[i] = scale * static_cast<float>(kMxfp4Doubled[pair & 15]);
-      out[i + kMxfp4Elements / 2] = scale * static_cast<float>(kMxfp4Doubled[pair >> 4]);
-    }
-    blocks += 1 + kMxfp4Elements / 2;
-    out += kMxfp4Elements;
   }
 }
 
@@ -84,7 +58,7 @@ constexpr GgufType kTypes[] = {
     Blocks<BlockFormat::kIq4Nl>(20),
     Blocks<BlockFormat::kIq4Xs>(23),
     {30, "BF16", 1, 2, DequantizeBf16, std::nullopt},
-    {39, "MXFP4", kMxfp4Elements, 1 + kMxfp4Elements / 2, DequantizeMxfp4, std::nullopt},
+    Blocks<BlockFormat::kMxfp4>(39),
 };
 
 // The names of the format's other types, for messages.

@@ -106,6 +106,7 @@ struct Row {
   KeyWindow window = {};
   std::vector<uint32_t> visible = {};  // AttentionRow::visible; empty: null
   std::vector<float> terms = {};       // AttentionRow::terms; empty: null
+  float sink = AttentionRow().sink;
 };
 
 class AttentionTest : public ::testing::TestWithParam<Isa> {
@@ -144,15 +145,16 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
     std::vector<AttentionRow> tile;
     std::vector<float> expected(rows.size() * d);
     for (size_t r = 0; r < rows.size(); ++r) {
-      const auto& [sequence, num_keys, window, bits, scores] = rows[r];
+      const auto& [sequence, num_keys, window, bits, scores, sink] = rows[r];
       const uint32_t* const visible = bits.empty() ? nullptr : bits.data();
       const float* const terms = scores.empty() ? nullptr : scores.data();
       const std::vector<int32_t>& table = tables[sequence];
       tile.push_back({in_place ? out.At(r * d) : q.At(r * d), out.At(r * d), num_keys,
-                      static_cast<int32_t>(table.size()), table.data(), window, visible, terms});
+                      static_cast<int32_t>(table.size()), table.data(), window, visible, terms,
+                      sink});
       reference::Attention(NumericClassOf(GetParam(), layout.dtype),
                            {&q_values[r * d], sequence->k.data(), sequence->v.data(), num_keys, d,
-                            scale, layout.dtype, window, visible, terms},
+                            scale, layout.dtype, window, visible, terms, sink},
                            &expected[r * d]);
     }
     kernels_->Attention({.rows = tile,
@@ -348,6 +350,53 @@ TEST_P(AttentionTest, TermsEqualTheReference) {
       rows[r].terms = random_.Floats((keys + 31) / 32 * 32, DType::kF32, Range::kPlain);
     }
     EXPECT_TRUE(Check(memory, rows, i % 3 == 0 ? 32.0f : 1.0f)) << "case " << i;
+  }
+}
+
+// Sinks above, among and below the scores, of windows and of walks over several segments.
+TEST_P(AttentionTest, SinksEqualTheReference) {
+  for (int i = 0; i < 24; ++i) {
+    const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
+    const int32_t keys = random_.Integer(1, i % 8 < 4 ? 300 : 5000);
+    PagedMemory memory = Memory(dtype, i % 4 ? 8 : 40, keys + 64);
+    const Sequence s = memory.Make(keys);
+    std::vector<Row> rows(random_.Integer(1, i % 3 ? 16 : kMaxQueryRows));
+    for (size_t r = 0; r < rows.size(); ++r) {
+      rows[r] = {&s, random_.Integer(1, keys)};
+      if (i % 4 == 1) rows[r].window.first = random_.Integer(0, rows[r].num_keys - 1);
+      constexpr float kSinks[] = {0, 3, -2, 9, 40, -40, 1000, -1000};
+      if (r % 5 != 4) rows[r].sink = kSinks[random_.Integer(0, 7)] + random_.Float(Range::kPlain);
+    }
+    EXPECT_TRUE(Check(memory, rows, i % 3 == 0 ? 32.0f : 1.0f)) << "case " << i;
+  }
+}
+
+// A sink takes its share of the weights: one with the score of the only key takes half, and one far
+// above it takes all.
+TEST_P(AttentionTest, SinksTakeTheirShare) {
+  for (DType dtype : {DType::kF32, DType::kBf16}) {
+    constexpr int32_t kDim = 16;
+    PagedMemory memory = Memory(dtype, kDim, 32);
+    const Sequence s = memory.Make(1);
+    const TypedArray q(std::vector<float>(kDim, 0.0f), dtype);
+    for (const auto& [sink, share] : {std::pair(0.0f, 0.5f), {1000.0f, 0.0f}, {-1000.0f, 1.0f}}) {
+      TypedArray out(std::vector<float>(kDim), dtype);
+      const AttentionRow row = {.q = q.At(0),
+                                .out = out.At(0),
+                                .num_keys = 1,
+                                .num_blocks = static_cast<int32_t>(s.block_table.size()),
+                                .block_table = s.block_table.data(),
+                                .sink = sink};
+      kernels_->Attention({.rows = {&row, 1},
+                           .kv = memory.kv(),
+                           .own_kv = nullptr,
+                           .layout = &memory.layout,
+                           .scale = 1.0f});
+      for (int32_t d = 0; d < kDim; ++d) {
+        if (std::abs(s.v[d]) < 1e-30f) continue;  // flushed
+        EXPECT_EQ(out.Values()[d], share * s.v[d]) << sink;
+      }
+    }
   }
 }
 

@@ -26,6 +26,8 @@ int32_t ScaleUnitBytes(BlockScales scales) {
       return 4 * kColumns + kBlocksOfSuper * 2 * kColumns;
     case BlockScales::kSuperHalves:
       return 2 * kColumns + kBlocksOfSuper * 2 * kColumns;
+    case BlockScales::kExponent:
+      return kColumns;
     case BlockScales::kSuper:
       break;
   }
@@ -120,6 +122,10 @@ void PutScales(BlockScales kind, const FileBlock& block, std::byte* unit, int32_
   const auto put_half = [column](std::byte* to, uint16_t half) {
     std::memcpy(to + 2 * column, &half, sizeof(half));
   };
+  if (kind == BlockScales::kExponent) {
+    unit[column] = static_cast<std::byte>(block.scales[0]);
+    return;
+  }
   put_half(unit, block.d);
   std::byte* rest = unit + 2 * kColumns;
   if (kind == BlockScales::kHalf) return;
@@ -146,6 +152,10 @@ void PutScales(BlockScales kind, const FileBlock& block, std::byte* unit, int32_
 // that share d.
 void GetScales(BlockScales kind, const std::byte* unit, int32_t column, int32_t block,
                FileBlock* out) {
+  if (kind == BlockScales::kExponent) {
+    out->scales[0] = ByteAt(unit, column);
+    return;
+  }
   out->d = HalfAt(unit + 2 * column);
   const std::byte* rest = unit + 2 * kColumns;
   if (kind == BlockScales::kHalf) return;

@@ -14,6 +14,7 @@ namespace skein {
 //     kHalf:         the scale [16] f16
 //     kHalfMinimum:  the scale [16] f16, the minimum [16] f16
 //     kHalfZero:     the scale [16] f16, the zero point [16] u8
+//     kExponent:     the exponent of the scale [16] u8
 //   for every 256 elements of k:
 //     kSuperMinimum: d [16] f16, dmin [16] f16, 8 times {scale [16] u8, minimum [16] u8}
 //     kSuperHalves:  d [16] f16, 8 times {scale of 16 elements [16] i8, of the next 16 [16] i8}

@@ -71,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(Formats, BlockPanelTest,
                                            BlockFormat::kQ5_0, BlockFormat::kQ5_1,
                                            BlockFormat::kQ8_0, BlockFormat::kQ4K, BlockFormat::kQ5K,
                                            BlockFormat::kQ6K, BlockFormat::kIq4Nl,
-                                           BlockFormat::kIq4Xs, BlockFormat::kInt4),
+                                           BlockFormat::kIq4Xs, BlockFormat::kInt4,
+                                           BlockFormat::kMxfp4),
                          [](const auto& param) { return std::string(TraitsOf(param.param).name); });
 
 }  // namespace

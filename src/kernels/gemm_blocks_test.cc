@@ -25,7 +25,7 @@ using testing::SameBits;
 constexpr BlockFormat kFormats[] = {BlockFormat::kQ4_0,  BlockFormat::kQ4_1, BlockFormat::kQ5_0,
                                     BlockFormat::kQ5_1,  BlockFormat::kQ8_0, BlockFormat::kQ4K,
                                     BlockFormat::kQ5K,   BlockFormat::kQ6K,  BlockFormat::kIq4Nl,
-                                    BlockFormat::kIq4Xs, BlockFormat::kInt4};
+                                    BlockFormat::kIq4Xs, BlockFormat::kInt4, BlockFormat::kMxfp4};
 
 class GemmBlocksTest : public ::testing::TestWithParam<Isa> {
  protected:
@@ -35,13 +35,18 @@ class GemmBlocksTest : public ::testing::TestWithParam<Isa> {
     kernels_ = MakeCpuKernels(GetParam());
   }
 
-  // Makes rows of blocks as in a file. All bytes are random except the f16 fields. These are usual
+  // Makes rows of blocks as in a file. All bytes are random except the scales. These are usual
   // numbers; with an extreme range, also denormals, zeros, infinities and NaN.
   std::vector<std::byte> FileRows(BlockFormat format, int32_t n, int32_t k, Range range) {
     const BlockTraits& traits = TraitsOf(format);
     std::vector<std::byte> rows(size_t(n) * (k / traits.file_elements) * traits.file_bytes);
     for (std::byte& byte : rows) byte = static_cast<std::byte>(random_.Integer(0, 255));
     for (size_t at = 0; at < rows.size(); at += traits.file_bytes) {
+      if (format == BlockFormat::kMxfp4) {
+        const bool plain = range == Range::kPlain;
+        rows[at] = static_cast<std::byte>(random_.Integer(plain ? 118 : 0, plain ? 128 : 255));
+        continue;
+      }
       PutHalf(range, &rows[at + (format == BlockFormat::kQ6K ? 208 : 0)]);
       if (traits.has_minimum()) PutHalf(range, &rows[at + 2]);
     }

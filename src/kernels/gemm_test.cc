@@ -333,15 +333,16 @@ TEST_P(GemmTest, GatesHaveAnyActivation) {
     kernels_->Gemm(call);
     call.n_end = call.up_begin = call.ldo = kHalf;
     call.out = out.data();
-    for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu,
-                                        Activation::kGeluTanh, Activation::kSilu}) {
+    for (const Activation activation :
+         {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh,
+          Activation::kSilu, Activation::kClampedSwiglu}) {
       call.gate_activation = activation;
       kernels_->Gemm(call);
       std::vector<float> expected(out.size());
       const ScopedFpMode fp_mode;
       for (int32_t i = 0; i < kRows * kHalf; ++i) {
         const float* gate = &sums[i / kHalf * 2 * kHalf + i % kHalf];
-        expected[i] = reference::Activate(activation, *gate) * gate[kHalf];
+        expected[i] = reference::Gated(activation, *gate, gate[kHalf]);
       }
       EXPECT_TRUE(SameBits(out, expected)) << NameOf(dtype) << ' ' << static_cast<int>(activation);
     }

@@ -40,7 +40,17 @@ struct RowBlock {
 };
 
 // The function that an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").
-enum class Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh, kSilu };
+enum class Activation {
+  kNone,
+  kRelu,
+  kGelu,
+  kGeluTanh,
+  kTanh,
+  kSilu,
+  // gpt-oss's clamped SwiGLU, in gated products alone: with gate at most 7 and up in [-7, 7], it is
+  // gate * sigmoid(1.702 * gate) * (up + 1).
+  kClampedSwiglu,
+};
 
 // out[m, n] = a[m, k] · w[n, k]^T over columns [n_begin, n_end), in f32 sums. With int8 weights the
 // sums are int32, multiplied by the scales of row and column. With blocks, the sums within a block
@@ -58,8 +68,8 @@ struct GemmCall {
   const float* bias = nullptr;  // [w->n()] or null; added to the finished sum
   bool add_to_out = false;  // if set: out = out + (sum + bias), in f32; otherwise out = sum + bias
   // If positive, the product is gated; a multiple of kPanelCols. Then out[m, n] = activation(gate)
-  // * up, where gate is sum + bias of column n, and up is sum + bias of column n + up_begin. Needs
-  // n_end <= up_begin and no add_to_out.
+  // * up, or kClampedSwiglu of both, where gate is sum + bias of column n, and up is sum + bias of
+  // column n + up_begin. Needs n_end <= up_begin and no add_to_out.
   int32_t up_begin = 0;
   Activation gate_activation = Activation::kSilu;
   void* out = nullptr;            // [m, n] of out_dtype, row stride ldo elements
@@ -96,6 +106,10 @@ struct AttentionRow {
   // A term of every key's score, added to q · K before the scale. It is finite for keys that are
   // hidden or do not exist. Null: no terms. All rows of a call have terms, or none has.
   const float* terms = nullptr;  // [num_keys, rounded up to whole blocks]
+  // The score, already scaled, of a key without a value (an attention sink; Xiao et al. 2023,
+  // "Efficient Streaming Language Models with Attention Sinks", section 3.2): its weight is only
+  // added to the sum of the others. -inf: there is none.
+  float sink = -std::numeric_limits<float>::infinity();
 };
 
 // The number of keys of one step of the attention walk.
@@ -191,8 +205,8 @@ class Kernels {
 
   virtual void Gemm(const GemmCall& call) const = 0;
 
-  // softmax((q · K^T + terms) * scale) · V by the attention walk (docs/numerics.md), which is the
-  // only one.
+  // softmax((q · K^T + terms) * scale, sink) · V by the attention walk (docs/numerics.md), which is
+  // the only one.
   virtual void Attention(const AttentionCall& call) const = 0;
 
   // out[i] = x[i] * rsqrt(mean(x^2) + eps) * weight[i]; `out` has the type out_dtype and the

@@ -318,7 +318,8 @@ void Attention(NumericClass numeric_class, const AttentionInput& in, float* out)
       (fma ? MergeFma : MergePower)(part, total);
     }
   }
-  const float inverse = 1.0f / (fma ? total.sum[0] : SumOfLanes(total.sum));
+  const float sink = Exp(fma ? in.sink - total.max : std::fma(total.max, -0x1.62e43p-1f, in.sink));
+  const float inverse = 1.0f / ((fma ? total.sum[0] : SumOfLanes(total.sum)) + sink);
   for (int32_t d = 0; d < in.head_dim; ++d) {
     // Outside the FMA class, a zero may have either sign up to this addition.
     const float acc = fma ? total.acc[d] : total.acc[d] + 0.0f;
@@ -397,9 +398,18 @@ float Activate(Activation activation, float x) {
     case Activation::kSilu:
       return x / (1.0f + Exp(0.0f - x));
     case Activation::kNone:
+    case Activation::kClampedSwiglu:
       break;
   }
   return x;
+}
+
+float Gated(Activation activation, float gate, float up) {
+  const ScopedFpMode fp_mode;
+  if (activation != Activation::kClampedSwiglu) return Activate(activation, gate) * up;
+  gate = gate > 7.0f ? 7.0f : gate;
+  up = up > 7.0f ? 7.0f : -7.0f > up ? -7.0f : up;
+  return (gate / (1.0f + Exp(gate * -0x1.b3b646p+0f))) * (up + 1.0f);
 }
 
 void Rope(std::span<float> x, const float* cos, const float* sin) {

@@ -44,6 +44,7 @@ struct AttentionInput {
   KeyWindow window = {};              // of the keys; all keys exist
   const uint32_t* visible = nullptr;  // AttentionRow::visible
   const float* terms = nullptr;       // AttentionRow::terms
+  float sink = AttentionRow().sink;
 };
 void Attention(NumericClass numeric_class, const AttentionInput& input, float* out);
 
@@ -52,6 +53,7 @@ void RmsNorm(std::span<const float> x, const float* weight, float eps, float* ou
 void LayerNorm(std::span<const float> x, const float* weight, const float* bias, float eps,
                float* out);
 float Activate(Activation activation, float x);
+float Gated(Activation activation, float gate, float up);
 void Rope(std::span<float> x, const float* cos, const float* sin);
 void SiluMul(std::span<const float> gate, const float* up, float* out);
 void SigmoidMul(std::span<const float> gate, float* x);

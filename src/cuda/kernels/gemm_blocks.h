@@ -85,22 +85,24 @@ __device__ __forceinline__ float WidenHalf(uint32_t bits) {
   return __uint_as_float(sign | __float_as_uint(static_cast<float>(mantissa) * 0x1p-24f));
 }
 
+// Four entries of a codebook in one word.
+constexpr uint32_t FourEntries(const int8_t* codebook) {
+  uint32_t word = 0;
+  for (int i = 0; i < 4; ++i) word |= uint32_t{static_cast<uint8_t>(codebook[i])} << 8 * i;
+  return word;
+}
+
 // Four values of 0 to 15, a byte each, by the codebook.
+template <const int8_t* kCodebook>
 __device__ __forceinline__ uint32_t LookUp(uint32_t u) {
-  constexpr uint32_t kCodebook[4] = {
-      // kBlockCodebook, four to a word
-      uint32_t{uint8_t(-127)} | uint32_t{uint8_t(-104)} << 8 | uint32_t{uint8_t(-83)} << 16 |
-          uint32_t{uint8_t(-65)} << 24,
-      uint32_t{uint8_t(-49)} | uint32_t{uint8_t(-35)} << 8 | uint32_t{uint8_t(-22)} << 16 |
-          uint32_t{uint8_t(-10)} << 24,
-      uint32_t{1} | uint32_t{13} << 8 | uint32_t{25} << 16 | uint32_t{38} << 24,
-      uint32_t{53} | uint32_t{69} << 8 | uint32_t{89} << 16 | uint32_t{113} << 24};
+  constexpr uint32_t kEntries[4] = {FourEntries(kCodebook), FourEntries(kCodebook + 4),
+                                    FourEntries(kCodebook + 8), FourEntries(kCodebook + 12)};
   uint32_t values = 0;
 #pragma unroll
   for (int shift = 0; shift < 32; shift += 8) {
     const uint32_t i = u >> shift & 15u;
-    const uint32_t low = i < 4 ? kCodebook[0] : kCodebook[1];
-    const uint32_t high = i < 12 ? kCodebook[2] : kCodebook[3];
+    const uint32_t low = i < 4 ? kEntries[0] : kEntries[1];
+    const uint32_t high = i < 12 ? kEntries[2] : kEntries[3];
     const uint32_t word = i < 8 ? low : high;
     values |= (word >> (8 * (i & 3u)) & 0xffu) << shift;
   }
@@ -120,7 +122,10 @@ __device__ __forceinline__ uint32_t BlockWord(const uint8_t* block, const PanelP
   constexpr int kLowWords = 4 * kPanelColumns;
   if (panel.bits == 8) return words[quad * kPanelColumns] ^ 0x80808080u;
   uint32_t u = words[quad / 2 * kPanelColumns] >> (quad % 2 * 4) & 0x0f0f0f0fu;
-  if (panel.codebook) return LookUp(u);
+  if (panel.codebook) {
+    return panel.kind == BlockScales::kExponent ? LookUp<kMxfp4Codebook>(u)
+                                                : LookUp<kIq4Codebook>(u);
+  }
   if (panel.bits == 5) u |= (words[kLowWords] >> quad & 0x01010101u) << 4;
   if (panel.bits == 6) {
     const uint32_t high = words[kLowWords + quad / 4 * kPanelColumns];
@@ -155,6 +160,11 @@ struct ColumnScales {
       const uint8_t* unit = scales + static_cast<int64_t>(block) * (kHalves + kPanelColumns);
       low = high = half(unit);
       minimum = (0.0f - low) * byte(unit + kHalves);
+      return;
+    }
+    if (panel.kind == BlockScales::kExponent) {
+      const uint32_t e = scales[static_cast<int64_t>(block) * kPanelColumns + column];
+      low = high = __uint_as_float(e < 2 ? 0u : (e - 1) << 23);
       return;
     }
     const int head = panel.kind == BlockScales::kSuperMinimum ? 2 * kHalves : kHalves;

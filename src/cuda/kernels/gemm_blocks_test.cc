@@ -23,7 +23,7 @@ using testing::TypedArray;
 constexpr BlockFormat kFormats[] = {BlockFormat::kQ4_0,  BlockFormat::kQ4_1, BlockFormat::kQ5_0,
                                     BlockFormat::kQ5_1,  BlockFormat::kQ8_0, BlockFormat::kQ4K,
                                     BlockFormat::kQ5K,   BlockFormat::kQ6K,  BlockFormat::kIq4Nl,
-                                    BlockFormat::kIq4Xs, BlockFormat::kInt4};
+                                    BlockFormat::kIq4Xs, BlockFormat::kInt4, BlockFormat::kMxfp4};
 
 // A random matrix whose panels have these formats in turn. A few of the scales are denormal or
 // zero.
@@ -62,6 +62,11 @@ class BlockMatrix {
     std::vector<std::byte> rows(size_t(n) * (k / traits.file_elements) * traits.file_bytes);
     for (std::byte& byte : rows) byte = static_cast<std::byte>(random.Integer(0, 255));
     for (size_t at = 0; at < rows.size(); at += traits.file_bytes) {
+      if (format == BlockFormat::kMxfp4) {
+        const int32_t least = random.Integer(0, 9) == 0 ? 0 : 118;
+        rows[at] = static_cast<std::byte>(random.Integer(least, 128));
+        continue;
+      }
       PutHalf(random, &rows[at + (format == BlockFormat::kQ6K ? 208 : 0)]);
       if (traits.has_minimum()) PutHalf(random, &rows[at + 2]);
     }

@@ -16,7 +16,7 @@ std::vector<PanelPlace> PlacesOf(const PackedWeight& weight) {
                       .scales = panel.scales - weight.panel(0),
                       .bits = traits.bits,
                       .zero = static_cast<uint32_t>(traits.zero),
-                      .codebook = traits.codebook,
+                      .codebook = traits.codebook != nullptr,
                       .kind = traits.scales});
   }
   return places;

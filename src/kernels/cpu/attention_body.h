@@ -270,8 +270,12 @@ class AttentionWalk {
   }
 
   void Finish() {
+    alignas(64) float sinks[kWalkRows];
+    V::Set(0.0f).Store(sinks);
+    for (int32_t r = 0; r < args_.num_rows; ++r) sinks[r] = args_.rows[r].sink;
+    Exp(V::Load(sinks) - V::Load(total_.max)).Store(sinks);
     for (int32_t r = 0; r < args_.num_rows; ++r) {
-      const V inverse = V::Set(1.0f / total_.sum[r]);
+      const V inverse = V::Set(1.0f / (total_.sum[r] + sinks[r]));
       const float* acc = total_.acc + r * args_.head_dim_padded;
       for (int32_t d = 0; d < args_.head_dim; d += 16) {
         const int n = args_.head_dim - d < 16 ? args_.head_dim - d : 16;

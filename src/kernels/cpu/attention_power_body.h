@@ -319,7 +319,11 @@ class PowerWalk {
 
   void Finish(int32_t row) const {
     const float* acc = total_.acc + row * stride_;
-    const Vec inverse = Vec::Set(1.0f / Vec::Load(total_.sum + row * 16).Sum());
+    // The maximum is a power of two, so that the sink's weight is exp(sink - max * ln 2).
+    alignas(64) float sink[16];
+    Exp(Vec::Set(__builtin_fmaf(total_.max[row], -0x1.62e43p-1f, args_.rows[row].sink)))
+        .Store(sink);
+    const Vec inverse = Vec::Set(1.0f / (Vec::Load(total_.sum + row * 16).Sum() + sink[0]));
     for (int32_t d = 0; d < args_.head_dim; d += 16) {
       const int n = args_.head_dim - d < 16 ? args_.head_dim - d : 16;
       const Vec out = (Vec::Load(acc + d) + Vec::Set(0.0f)) * inverse;

@@ -34,13 +34,13 @@ struct FourBits {
   }
 };
 
-template <class B>
-struct Codebook {
+template <class B, Codebook kCodebook>
+struct LookedUp {
   static constexpr int kBits = 8, kBytes = 256;
   static void Load(const std::byte* p, typename B::Quads (&w)[kQuadsOfBlock]) {
     FourBits<B>::Load(p, w);
 #pragma GCC unroll 8
-    for (auto& quads : w) quads = B::LookUp(quads);
+    for (auto& quads : w) quads = B::template LookUp<kCodebook>(quads);
   }
 };
 
@@ -141,6 +141,15 @@ inline void LoadScales(BlockScales kind, const std::byte* panel, int32_t first, 
       const V d = V::LoadHalves(p);
       d.Store(out->scales[b][0]);
       ((V::Set(0.0f) - d) * V::LoadBytes(p + 32)).Store(out->minimums[b]);
+    }
+    return;
+  }
+  if (kind == BlockScales::kExponent) {
+    // 0 and 1 would give denormals: the smallest exponent gives 0.
+    const V magic = V::Set(0x1.8p23f), least = V::Set(-127.0f);
+    for (int32_t b = 0; b < count; ++b) {
+      const V n = V::LoadBytes(panel + (first + b) * int64_t{16}) - V::Set(128.0f);
+      AddExponent(V::Set(1.0f), Max(n, least) + magic).Store(out->scales[b][0]);
     }
     return;
   }
@@ -364,7 +373,9 @@ inline void ForKind(BlockFormat format, const F& f) {
       return f(BlockKind<EightBits<B>, false, false>());
     case BlockFormat::kIq4Nl:
     case BlockFormat::kIq4Xs:
-      return f(BlockKind<Codebook<B>, false, false>());
+      return f(BlockKind<LookedUp<B, kIq4Codebook>, false, false>());
+    case BlockFormat::kMxfp4:
+      return f(BlockKind<LookedUp<B, kMxfp4Codebook>, false, false>());
   }
 }
 

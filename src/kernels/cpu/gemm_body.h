@@ -189,7 +189,7 @@ inline void FinishPanel(const GemmCall& call, const float* c, const float* up, i
     if (biased) v = v + bias;
     if (up != nullptr) {
       const V u = V::Load(up + r * ldc);
-      v = Activated(call.gate_activation, v) * (biased ? u + up_bias : u);
+      v = Gated(call.gate_activation, v, biased ? u + up_bias : u);
     }
     if (call.add_to_out) v = V::LoadFirst(static_cast<const float*>(call.out) + index, n) + v;
     StoreAs(v, call.out, call.out_dtype, index, n);

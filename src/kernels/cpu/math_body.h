@@ -99,9 +99,20 @@ inline V Activated(Activation activation, V x) {
     case Activation::kSilu:
       return Silu(x);
     case Activation::kNone:
+    case Activation::kClampedSwiglu:  // a function of two numbers
       break;
   }
   return x;
+}
+
+// The result of a gated product.
+template <class V>
+inline V Gated(Activation activation, V gate, V up) {
+  if (activation != Activation::kClampedSwiglu) return Activated(activation, gate) * up;
+  const V one = V::Set(1.0f), limit = V::Set(7.0f), least = V::Set(-7.0f);
+  gate = IfGreater(gate, limit, limit, gate);
+  up = IfGreater(up, limit, limit, IfGreater(least, up, least, up));
+  return (gate / (one + Exp(gate * V::Set(-0x1.b3b646p+0f)))) * (up + one);
 }
 
 // Stores the first n <= 16 lanes at `index` of an array of type f32 or bf16.

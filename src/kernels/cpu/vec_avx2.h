@@ -281,9 +281,10 @@ struct Blocks {
   static Quads Or(Quads a, Quads b) {
     return {_mm256_or_si256(a.lo, b.lo), _mm256_or_si256(a.hi, b.hi)};
   }
+  template <Codebook kCodebook>
   static Quads LookUp(Quads quads) {
-    const __m256i table = _mm256_broadcastsi128_si256(
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(kBlockCodebook)));
+    const __m256i table =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kCodebook)));
     return {_mm256_shuffle_epi8(table, quads.lo), _mm256_shuffle_epi8(table, quads.hi)};
   }
   static Quads FromOffset(Quads quads) {

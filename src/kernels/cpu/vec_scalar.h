@@ -294,8 +294,9 @@ struct Blocks {
     for (int i = 0; i < 64; ++i) a.byte[i] |= b.byte[i];
     return a;
   }
+  template <Codebook kCodebook>
   static Quads LookUp(Quads quads) {
-    for (uint8_t& byte : quads.byte) byte = static_cast<uint8_t>(kBlockCodebook[byte]);
+    for (uint8_t& byte : quads.byte) byte = static_cast<uint8_t>(kCodebook[byte]);
     return quads;
   }
   // Makes values from bytes that hold value + 128.
