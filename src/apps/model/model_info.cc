@@ -11,8 +11,9 @@
 #include "io/json_file.h"
 #include "io/model_files.h"
 #include "model/weights/decoder_loader.h"
+#include "model/weights/fused_expert.h"
 #include "model/weights/model_weight_files.h"
-#include "model/weights/quantized_matrix.h"
+#include "model/weights/stored_matrix.h"
 #include "model/weights/tensor_list.h"
 
 namespace skein {
@@ -203,10 +204,17 @@ Status CheckTensor(const ModelFiles& files, const ModelTensor& tensor,
   constexpr std::string_view kWeight = ".weight";
   if (tensor.shape.size() == 2 && tensor.name.ends_with(kWeight)) {
     const std::string matrix = tensor.name.substr(0, tensor.name.size() - kWeight.size());
-    if (!QuantizedMatrix::TensorNames(files, matrix, quantization.method).empty()) {
-      return QuantizedMatrix::Open(files, matrix, static_cast<int32_t>(tensor.shape[0]),
-                                   static_cast<int32_t>(tensor.shape[1]), quantization)
-          .status();
+    std::vector<std::string> tensors;
+    const auto stored =
+        OpenStoredMatrix(files, matrix, static_cast<int32_t>(tensor.shape[0]),
+                         static_cast<int32_t>(tensor.shape[1]), quantization, &tensors);
+    if (!tensors.empty()) return stored.status();
+  }
+  constexpr std::string_view kBias = ".bias";
+  if (tensor.name.ends_with(kBias)) {
+    const std::string of = tensor.name.substr(0, tensor.name.size() - kBias.size());
+    if (!FusedExpert::BiasName(files, of).empty()) {
+      return FusedExpert::ReadBias(files, of, static_cast<int32_t>(tensor.shape[0])).status();
     }
   }
   return files.Find(tensor.name, tensor.shape).status();

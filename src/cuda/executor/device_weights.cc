@@ -96,6 +96,7 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
   if (c.experts_per_token > kMaxExpertsPerToken) {
     return refuse("num_experts_per_tok", "more than 32 experts of a token");
   }
+  if (c.decoder.attention_sinks) return refuse("architectures", "attention sinks");
   const bool computes_mlps = c.decision.num_layers == 0 || GateOf(c.decision.activation);
   if (!GateOf(c.activation) || !computes_mlps) return refuse("hidden_act", "this activation");
   if (weights.embedding_blocks != nullptr && !weights.embedding_blocks->format) {

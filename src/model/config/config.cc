@@ -48,6 +48,7 @@ constexpr ArchitectureName kArchitectures[] = {
     {"SmolLM3ForCausalLM", "smollm3", Architecture::kSmolLm3},
     {"Qwen3_5ForCausalLM", "qwen3_5_text", Architecture::kQwen35},
     {"Qwen3_5TextModel", "qwen3_5_text", Architecture::kQwen35, Head::kNone},
+    {"GptOssForCausalLM", "gpt_oss", Architecture::kGptOss},
     {"LlamaForSequenceClassification", "llama", Architecture::kLlama, Head::kClassifier},
     {"MistralForSequenceClassification", "mistral", Architecture::kMistral, Head::kClassifier},
     {"Qwen2ForSequenceClassification", "qwen2", Architecture::kQwen2, Head::kClassifier},

@@ -27,6 +27,7 @@ enum class Architecture {
   kGranite,
   kSmolLm3,
   kQwen35,
+  kGptOss,
   kBert,  // from here: encoders
   kRoberta,
   kXlmRoberta,
@@ -159,6 +160,7 @@ struct DecoderFields {
   // The result of attention is multiplied by sigmoid(gate). In q_proj, the rows of each head's gate
   // come behind the rows of its q.
   bool attention_gate = false;
+  bool attention_sinks = false;  // each head has a sink (AttentionRow::sink)
   LinearLayers linear;
 };
 
@@ -235,6 +237,7 @@ struct ModelConfig {
   int32_t experts_per_token = 0;
   int32_t expert_size = 0;           // intermediate size of each expert
   bool norm_expert_weights = false;  // the weights of a token's experts add up to 1
+  bool expert_bias = false;          // biases of the router and of the experts' matrices
   std::vector<bool> has_experts;     // by layer; empty: no layer has experts
 
   Activation activation = Activation::kSilu;  // of the MLP, or of its gate

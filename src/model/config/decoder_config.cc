@@ -8,6 +8,7 @@
 #include "model/config/config_fields.h"
 #include "model/config/decoder_family.h"
 #include "model/config/encoders/encoder_config.h"
+#include "model/config/gpt_oss_config.h"
 #include "model/config/linear_config.h"
 #include "model/config/moe_config.h"
 #include "model/config/rope_config.h"
@@ -219,6 +220,9 @@ Status ReadDecoderConfig(const JsonObject& json, ModelConfig* config) {
   if (family.has_linear_layers) SKEIN_RETURN_IF_ERROR(ReadLinearLayers(json, family, config));
   if (config->architecture == Architecture::kQwen3Moe) {
     SKEIN_RETURN_IF_ERROR(ReadMoeConfig(json, config));
+  }
+  if (config->architecture == Architecture::kGptOss) {
+    SKEIN_RETURN_IF_ERROR(ReadGptOss(json, config));
   }
   if (config->decoder.reward_mlp) {
     config->num_classes = 1;  // a reward model has one output, whatever its labels

@@ -24,6 +24,8 @@ constexpr SizeDefault kQwen35Sizes[] = {
     {"linear_num_value_heads", 32}, {"linear_conv_kernel_dim", 4},  {"full_attention_interval", 4},
 };
 
+constexpr SizeDefault kGptOssSizes[] = {{"sliding_window", 128}};
+
 constexpr DecoderFamily kFamilies[] = {
     {.architecture = Architecture::kLlama,
      .attention_bias = true,
@@ -92,6 +94,11 @@ constexpr DecoderFamily kFamilies[] = {
      .has_linear_layers = true,
      .rotated_part = 0.25,
      .defaults = kQwen35Sizes},
+    {.architecture = Architecture::kGptOss,
+     .window = WindowRule::kPattern,
+     .rope_theta = 150000,
+     .window_pattern = 2,
+     .defaults = kGptOssSizes},
 };
 
 }  // namespace

@@ -106,10 +106,11 @@ Result<QuantizationConfig> ReadQuantizationConfig(const JsonObject& json) {
     if (method == "gptq") return ReadGptq(*object);
     if (method == "awq") return ReadAwq(*object);
     if (method == "fp8") return ReadFp8(*object);
+    if (method == "mxfp4") return QuantizationConfig{.method = QuantizationMethod::kMxfp4};
     if (method == "compressed-tensors") return ReadCompressedTensors(*object);
     return Unsupported(json, key,
                        "has quant_method '" + method.value_or("unnamed") +
-                           "'; supported are gptq, awq, fp8 and compressed-tensors",
+                           "'; supported are gptq, awq, fp8, mxfp4 and compressed-tensors",
                        kParam);
   }
   return QuantizationConfig();

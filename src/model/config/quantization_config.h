@@ -16,6 +16,7 @@ enum class QuantizationMethod : uint8_t {
   kPacked,   // compressed-tensors "pack-quantized": rows of 4 or 8 bits
   kInteger,  // compressed-tensors "int-quantized": rows of int8
   kFloat8,   // rows of FP8 E4M3, with scales for tensors, rows or blocks
+  kMxfp4,    // the experts of gpt-oss (model/weights/fused_expert.h)
 };
 
 struct QuantizationConfig {

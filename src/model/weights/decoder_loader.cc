@@ -56,6 +56,9 @@ Status DecoderLoader::WalkAttention(const DecoderLayerNames& names, LayerWeights
   const bool spans = config_.decoder.qk_norm_spans_heads;
   SKEIN_RETURN_IF_ERROR(Norm(names.q_norm, spans ? q : config_.head_dim, layer.q_norm));
   SKEIN_RETURN_IF_ERROR(Norm(names.k_norm, spans ? kv : config_.head_dim, layer.k_norm));
+  if (!names.sinks.empty()) {
+    SKEIN_RETURN_IF_ERROR(loader_.Vector(names.sinks, config_.num_heads, layer.sinks));
+  }
   const std::vector<TensorPart> o = {{names.o, 0, hidden}};
   SKEIN_RETURN_IF_ERROR(loader_.Matrix(o, hidden, q, layer.o));
   return config_.o_bias ? loader_.Bias(o, hidden, layer.o_bias) : Status::Ok();
@@ -114,18 +117,23 @@ Status DecoderLoader::WalkMlp(const DecoderLayerNames& names, LayerWeights& laye
 Status DecoderLoader::WalkExperts(const DecoderLayerNames& names, LayerWeights& layer) {
   const int32_t hidden = config_.hidden_size, size = config_.expert_size;
   const int32_t padded = config_.expert_padded();
+  const bool biased = config_.expert_bias;
   // Never rounded, since a small error may choose other experts.
-  SKEIN_RETURN_IF_ERROR(loader_.PlainMatrix({{names.router, 0, config_.num_experts}},
-                                            config_.num_experts, hidden, layer.router));
+  SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.router, 0, config_.num_experts}},
+                                       config_.num_experts, hidden, layer.router, layer.router_bias,
+                                       biased));
   layer.experts.resize(config_.num_experts);
   for (int32_t i = 0; i < config_.num_experts; ++i) {
     const std::string expert = names.experts + std::to_string(i) + ".";
     ExpertWeights& weights = layer.experts[i];
-    SKEIN_RETURN_IF_ERROR(
-        loader_.Matrix({{expert + "gate_proj", 0, size}, {expert + "up_proj", padded, size}},
-                       2 * padded, hidden, weights.gate_up));
-    SKEIN_RETURN_IF_ERROR(
-        loader_.Matrix({{expert + "down_proj", 0, hidden}}, hidden, size, weights.down));
+    const std::vector<TensorPart> gate_up = {{expert + "gate_proj", 0, size},
+                                             {expert + "up_proj", padded, size}};
+    const std::vector<TensorPart> down = {{expert + "down_proj", 0, hidden}};
+    SKEIN_RETURN_IF_ERROR(loader_.Matrix(gate_up, 2 * padded, hidden, weights.gate_up));
+    SKEIN_RETURN_IF_ERROR(loader_.Matrix(down, hidden, size, weights.down));
+    if (!biased) continue;
+    SKEIN_RETURN_IF_ERROR(loader_.Bias(gate_up, 2 * padded, weights.gate_up_bias));
+    SKEIN_RETURN_IF_ERROR(loader_.Bias(down, hidden, weights.down_bias));
   }
   return Status::Ok();
 }

@@ -32,6 +32,7 @@ void NameAttention(const ModelConfig& config, const std::string& layer, DecoderL
     names->q_norm = attn + "q_norm";
     names->k_norm = attn + "k_norm";
   }
+  if (config.decoder.attention_sinks) names->sinks = attn + "sinks";
   names->o = attn + "o_proj";
 }
 
@@ -57,7 +58,7 @@ DecoderLayerNames NamesOfDecoderLayer(const ModelConfig& config, int32_t layer) 
   }
   names.down = mlp + "down_proj";
   if (config.HasExperts(layer)) {
-    names.router = mlp + "gate";
+    names.router = mlp + (config.architecture == Architecture::kGptOss ? "router" : "gate");
     names.experts = mlp + "experts.";
   }
   if (config.decoder.fused_projections) {

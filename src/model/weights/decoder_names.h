@@ -15,6 +15,7 @@ struct DecoderLayerNames {
   std::string q, k, v;
   std::string qkv;  // instead of q, k and v: one matrix of q, then k, then v
   std::string q_norm, k_norm, o;
+  std::string sinks;  // the complete name
   std::string gate, up;
   std::string gate_up;  // instead of gate and up: one matrix of gate, then up
   std::string down;

@@ -34,6 +34,7 @@ Names NamesOf(Method method) {
       return {".weight_packed", ".weight_scale", ".weight_zero_point", ".weight_g_idx"};
     case Method::kInteger:
     case Method::kFloat8:
+    case Method::kMxfp4:
     case Method::kNone:
       break;
   }
@@ -91,7 +92,7 @@ std::vector<std::string> QuantizedMatrix::TensorNames(const ModelFiles& files,
                                                       QuantizationMethod method) {
   const Names names = NamesOf(method);
   const std::string values = name + names.values;
-  if (method == Method::kNone || !files.Has(values)) return {};
+  if (method == Method::kNone || method == Method::kMxfp4 || !files.Has(values)) return {};
   if (names.zeros == nullptr) {
     const std::string& dtype = files.Info(values).file_dtype;
     if (dtype != "I8" && dtype != "F8_E4M3") return {};
@@ -300,6 +301,7 @@ int32_t QuantizedMatrix::Zero(int32_t row, int32_t group) const {
       return zeros_ ? static_cast<int32_t>(zeros_->At(word, group, in_word)) : middle;
     case Method::kInteger:
     case Method::kFloat8:
+    case Method::kMxfp4:
     case Method::kNone:
       break;
   }
@@ -317,6 +319,7 @@ int32_t QuantizedMatrix::Integer(int32_t row, int32_t i) const {
       return static_cast<int32_t>(values_.At(row, i / per_word, i % per_word));
     case Method::kInteger:
     case Method::kFloat8:
+    case Method::kMxfp4:
     case Method::kNone:
       break;
   }

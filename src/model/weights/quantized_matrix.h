@@ -5,17 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "base/block_format.h"
 #include "base/result.h"
 #include "io/model_files.h"
 #include "model/config/quantization_config.h"
+#include "model/weights/stored_matrix.h"
 
 namespace skein {
 
-// A matrix [n, k] of a quantized checkpoint. Its rows are read one by one, widened or as blocks. An
-// element is (q - zero) * scale: the difference is exact, and the product is rounded to f32.
-// Reading is thread-safe.
-class QuantizedMatrix {
+// A matrix of a quantized checkpoint. An element is (q - zero) * scale: the difference is exact,
+// and the product is rounded to f32.
+class QuantizedMatrix : public StoredMatrix {
  public:
   // The tensors that contain the matrix `name` ("model.layers.0.mlp.up_proj"). Empty if the matrix
   // is plain in the file.
@@ -27,17 +26,12 @@ class QuantizedMatrix {
   static Result<QuantizedMatrix> Open(const ModelFiles& files, const std::string& name, int32_t n,
                                       int32_t k, const QuantizationConfig& config);
 
-  // The bytes of the matrix's tensors in the file.
-  size_t bytes() const { return bytes_; }
-  // Widens rows [first_row, first_row + num_rows) to `out`: [num_rows, k].
-  void ReadRows(int32_t first_row, int32_t num_rows, float* out) const;
-
-  // The format whose blocks hold the matrix exactly: Q4_0, INT4 or Q8_0. nullopt: no format does.
-  const std::optional<BlockFormat>& format() const { return format_; }
-  // The reason if no format does: "its groups have 24 columns, no multiple of 32".
-  const std::string& widened_because() const { return widened_because_; }
-  // Writes rows [first_row, first_row + num_rows) as blocks of format(). REQUIRES: format() is set.
-  void ReadBlocks(int32_t first_row, int32_t num_rows, std::byte* out) const;
+  size_t bytes() const override { return bytes_; }
+  bool is_quantized() const override { return true; }
+  void ReadRows(int32_t first_row, int32_t num_rows, float* out) const override;
+  std::optional<BlockFormat> format() const override { return format_; }  // Q4_0, INT4 or Q8_0
+  std::string widened_because() const override { return widened_because_; }
+  void ReadBlocks(int32_t first_row, int32_t num_rows, std::byte* out) const override;
 
  private:
   // Integers of 4 or 8 bits in a tensor of int32 words.

@@ -9,14 +9,14 @@ namespace skein {
 
 void RowSource::Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeight* out) const {
   const int32_t k = out->k(), row = tensor_row + first - row_begin;
-  const bool as_is = !quantized && view.interleaved_head_rows == 0 && view.adapter == nullptr &&
+  const bool as_is = !stored && view.interleaved_head_rows == 0 && view.adapter == nullptr &&
                      (view.dtype == DType::kF32 || view.dtype == DType::kBf16);
   if (out->dtype() != DType::kBlocks && as_is) {
     return out->PackRows(first, count, view.Row(row), view.dtype);
   }
   if (out->dtype() == DType::kBlocks && keep_blocks) {
     const BlockFormat kept = *format();
-    if (!quantized) {
+    if (!stored) {
       if (view.interleaved_head_rows == 0) {
         return out->PackBlocks(first, count, view.Row(row), kept);
       }
@@ -25,12 +25,12 @@ void RowSource::Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeigh
     }
     const BlockTraits& traits = TraitsOf(kept);
     std::vector<std::byte> blocks(size_t(count) * (k / traits.file_elements) * traits.file_bytes);
-    quantized->ReadBlocks(row, count, blocks.data());
+    stored->ReadBlocks(row, count, blocks.data());
     return out->PackBlocks(first, count, blocks.data(), kept);
   }
   std::vector<float> wide(size_t(count) * k);
-  if (quantized) {
-    quantized->ReadRows(row, count, wide.data());
+  if (stored) {
+    stored->ReadRows(row, count, wide.data());
   } else {
     view.ReadRows(row, count, wide.data());
   }

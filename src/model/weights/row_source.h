@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,26 +10,26 @@
 #include "io/model_files.h"
 #include "io/tensor_view.h"
 #include "kernels/packed_weight.h"
-#include "model/weights/quantized_matrix.h"
+#include "model/weights/stored_matrix.h"
 
 namespace skein {
 
-// The source of rows [row_begin, row_begin + num_rows) of a packed matrix: rows of a tensor from
-// tensor_row on, or rows of a quantized matrix, which has several tensors.
+// The source of rows [row_begin, row_begin + num_rows) of a packed matrix: rows of a tensor, or of
+// a matrix in another form, from tensor_row on.
 struct RowSource {
   TensorView view;
-  std::optional<QuantizedMatrix> quantized;  // instead of the view
+  std::shared_ptr<const StoredMatrix> stored;  // instead of the view
   int32_t row_begin = 0;
   int32_t num_rows = 0;
   int32_t tensor_row = 0;
 
   // The format of the source's blocks in memory, if they may stay packed.
   std::optional<BlockFormat> format() const {
-    if (quantized) return quantized->format();
+    if (stored) return stored->format();
     return view.blocks != nullptr ? view.blocks->format : std::nullopt;
   }
   // The source's bytes in the file.
-  size_t bytes() const { return quantized ? quantized->bytes() : view.bytes; }
+  size_t bytes() const { return stored ? stored->bytes() : view.bytes; }
 
   // Packs rows [first, first + count) of `out`, which must be rows of this source. If `out` has
   // blocks, the file's blocks are kept as they are (`keep_blocks`), or rows are rounded to Q4_0.

@@ -52,18 +52,21 @@ void AddLayer(const ModelConfig& config, int32_t layer, std::vector<ModelTensor>
   linear(names.v, kv, hidden, config.qkv_bias, TensorRole::kInput);
   norm(names.q_norm, config.decoder.qk_norm_spans_heads ? q : config.head_dim);
   norm(names.k_norm, config.decoder.qk_norm_spans_heads ? kv : config.head_dim);
+  if (!names.sinks.empty())
+    tensors->push_back({names.sinks, {config.num_heads}, TensorRole::kBias});
   linear(names.o, hidden, config.IsLinear(layer) ? config.decoder.linear.v_width() : q,
          config.o_bias, TensorRole::kOutput);
   norm(names.post_attn_norm, hidden);
   norm(names.mlp_norm, hidden);
   norm(names.post_mlp_norm, hidden);
   if (!names.experts.empty()) {
-    linear(names.router, config.num_experts, hidden, false, TensorRole::kInput);
+    const bool bias = config.expert_bias;
+    linear(names.router, config.num_experts, hidden, bias, TensorRole::kInput);
     for (int32_t i = 0; i < config.num_experts; ++i) {
       const std::string expert = names.experts + std::to_string(i) + ".";
-      linear(expert + "gate_proj", config.expert_size, hidden, false, TensorRole::kInput);
-      linear(expert + "up_proj", config.expert_size, hidden, false, TensorRole::kInput);
-      linear(expert + "down_proj", hidden, config.expert_size, false, TensorRole::kOutput);
+      linear(expert + "gate_proj", config.expert_size, hidden, bias, TensorRole::kInput);
+      linear(expert + "up_proj", config.expert_size, hidden, bias, TensorRole::kInput);
+      linear(expert + "down_proj", hidden, config.expert_size, bias, TensorRole::kOutput);
     }
     return;
   }

@@ -7,6 +7,7 @@
 
 #include "base/ceil_div.h"
 #include "kernels/kernels.h"
+#include "model/weights/fused_expert.h"
 #include "model/weights/widen.h"
 
 namespace skein {
@@ -80,7 +81,13 @@ Status TensorLoader::Bias(const std::vector<TensorPart>& parts, int32_t size,
   std::vector<float> all(size, 0.0f);
   for (const TensorPart& part : parts) {
     std::vector<float> one;
-    SKEIN_RETURN_IF_ERROR(Vector(part.name + ".bias", part.RowsOfTensor(), one));
+    const std::string fused = FusedExpert::BiasName(files_, part.name);
+    if (fused.empty()) {
+      SKEIN_RETURN_IF_ERROR(Vector(part.name + ".bias", part.RowsOfTensor(), one));
+    } else {
+      known_.insert(fused);
+      SKEIN_ASSIGN_OR_RETURN(one, FusedExpert::ReadBias(files_, part.name, part.RowsOfTensor()));
+    }
     if (checking_) continue;
     std::copy_n(one.begin() + part.tensor_row, part.num_rows, all.begin() + part.row_begin);
   }
@@ -109,11 +116,11 @@ Status TensorLoader::Matrix(const std::vector<TensorPart>& parts, int32_t n, int
 void TensorLoader::CountQuantized(const std::vector<RowSource>& sources, bool widened) {
   if (checking_) return;
   for (const RowSource& source : sources) {
-    if (!source.quantized) continue;
+    if (!source.stored || !source.stored->is_quantized()) continue;
     ++widening_.num_quantized;
     if (!widened) continue;
     ++widening_.num_widened;
-    if (widening_.because.empty()) widening_.because = source.quantized->widened_because();
+    if (widening_.because.empty()) widening_.because = source.stored->widened_because();
   }
 }
 
@@ -176,18 +183,16 @@ Result<std::vector<RowSource>> TensorLoader::FindRows(const std::vector<TensorPa
                                                       int32_t k) {
   std::vector<RowSource> sources;
   for (const TensorPart& part : parts) {
-    RowSource source = {{}, std::nullopt, part.row_begin, part.num_rows, part.tensor_row};
-    const auto names = QuantizedMatrix::TensorNames(files_, part.name, quantization_.method);
-    known_.insert(names.begin(), names.end());
-    if (names.empty()) {
+    RowSource source = {{}, nullptr, part.row_begin, part.num_rows, part.tensor_row};
+    std::vector<std::string> tensors;
+    SKEIN_ASSIGN_OR_RETURN(source.stored, OpenStoredMatrix(files_, part.name, part.RowsOfTensor(),
+                                                           k, quantization_, &tensors));
+    known_.insert(tensors.begin(), tensors.end());
+    if (source.stored == nullptr) {
       const std::string name = part.name + ".weight";
       known_.insert(name);
       if (!files_.Has(name)) return Find(name, {part.RowsOfTensor(), k}).status();
       SKEIN_ASSIGN_OR_RETURN(source.view, files_.Find(name, {part.RowsOfTensor(), k}));
-    } else {
-      SKEIN_ASSIGN_OR_RETURN(
-          source.quantized,
-          QuantizedMatrix::Open(files_, part.name, part.RowsOfTensor(), k, quantization_));
     }
     sources.push_back(std::move(source));
   }

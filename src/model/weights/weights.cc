@@ -152,7 +152,8 @@ size_t ModelWeights::bytes() const {
          {&layer.attn_norm, &layer.attn_norm_bias, &layer.mlp_norm_bias, &layer.qkv_bias,
           &layer.q_norm, &layer.k_norm, &layer.o_bias, &layer.mlp_norm, &layer.gate_up_bias,
           &layer.down_bias, &layer.post_attn_norm, &layer.post_mlp_norm, &layer.linear.conv,
-          &layer.linear.a_log, &layer.linear.dt_bias, &layer.linear.norm}) {
+          &layer.linear.a_log, &layer.linear.dt_bias, &layer.linear.norm, &layer.sinks,
+          &layer.router_bias}) {
       bytes += vector_bytes(*v);
     }
   }

@@ -19,10 +19,13 @@
 
 namespace skein {
 
-// One expert of a mixture: an MLP without biases, in the layout of a layer's MLP.
+// One expert of a mixture: an MLP in the layout of a layer's MLP. Biases that the model lacks are
+// empty.
 struct ExpertWeights {
   PackedWeight gate_up;  // [2 * expert_padded, hidden]
-  PackedWeight down;     // [hidden, expert_size]
+  std::vector<float> gate_up_bias;
+  PackedWeight down;  // [hidden, expert_size]
+  std::vector<float> down_bias;
 };
 
 // The weights that a linear layer has instead of q, k and v (LinearLayers).
@@ -50,9 +53,10 @@ struct LayerWeights {
   // [num_heads * num_rows, head_dim]: the rows of RelativeAttention's table as keys and as queries;
   // empty: no such table.
   PackedWeight distance_keys, distance_queries;
-  PackedWeight attn_gate;  // [num_heads * head_dim, hidden]; empty: no gate
-  LinearWeights linear;    // for a linear layer, which has no qkv
-  PackedWeight o;          // [hidden, num_heads * head_dim]; linear: [hidden, v_width]
+  std::vector<float> sinks;  // [num_heads]: AttentionRow::sink
+  PackedWeight attn_gate;    // [num_heads * head_dim, hidden]; empty: no gate
+  LinearWeights linear;      // for a linear layer, which has no qkv
+  PackedWeight o;            // [hidden, num_heads * head_dim]; linear: [hidden, v_width]
   std::vector<float> o_bias;
   std::vector<float> post_attn_norm;  // [hidden]: for o's product
   std::vector<float> mlp_norm;        // [hidden]
@@ -68,6 +72,7 @@ struct LayerWeights {
 
   // A layer that is a mixture of experts has these weights instead of gate_up and down.
   PackedWeight router;                 // [num_experts, hidden]
+  std::vector<float> router_bias;      // [num_experts]
   std::vector<ExpertWeights> experts;  // [num_experts]
 };
 

@@ -23,6 +23,7 @@ AttentionOperator::AttentionOperator(PassState& pass, int32_t layer)
       tiles_(local_ == nullptr ? pass.tiles : pass.local_tiles),
       group_(pass.config().num_heads / pass.config().num_kv_heads),
       scale_(ScaleOf(pass.config())),
+      sinks_(pass.weights().layers[layer].sinks),
       hides_options_(!pass.config().IsHeadLayer(layer)) {}
 
 int32_t AttentionOperator::Begin(OperatorRange) {
@@ -93,7 +94,9 @@ void AttentionOperator::Run(int32_t ticket) {
                             static_cast<int32_t>(table.size()),
                             table.data(),
                             window,
-                            visible};
+                            visible,
+                            nullptr,
+                            sinks_.empty() ? AttentionRow().sink : sinks_[h]};
       }
     }
   }

@@ -40,7 +40,8 @@ class AttentionOperator : public Operator {
   AttentionTiles& tiles_;
   const int32_t group_;  // query heads of one KV head
   const float scale_;
-  const bool hides_options_;  // false in the layers of a head, which attend to all tokens
+  const std::vector<float>& sinks_;  // [num_heads], or empty
+  const bool hides_options_;         // false in the layers of a head, which attend to all tokens
 };
 
 }  // namespace skein

@@ -71,6 +71,7 @@ void ExpertsOperator::Route(int32_t begin, int32_t end) {
       pass_.CallOn(layer_.router, {&ForwardWorkspace::h, c.hidden_size}, range_.first, begin);
   call.m = end - begin;
   call.n_end = c.num_experts;
+  call.bias = layer_.router_bias.empty() ? nullptr : layer_.router_bias.data();
   call.out = w.expert_sums.router + begin * num_experts;
   call.ldo = c.num_experts;
   pass_.kernels().Gemm(call);
@@ -97,8 +98,11 @@ void ExpertsOperator::GateUp(const GroupedCut::Ticket& ticket) {
   const ModelConfig& c = pass_.config();
   const int32_t padded = c.expert_padded();
   const int64_t slot = pass_.expert_routes.first_slot(ticket.group) + ticket.row;
-  GemmCall call = pass_.CallOn(layer_.experts[ticket.group].gate_up,
-                               RowsOf(&ForwardWorkspace::expert_in, c.hidden_size), 0, slot);
+  const ExpertWeights& expert = layer_.experts[ticket.group];
+  GemmCall call =
+      pass_.CallOn(expert.gate_up, RowsOf(&ForwardWorkspace::expert_in, c.hidden_size), 0, slot);
+  call.bias = expert.gate_up_bias.empty() ? nullptr : expert.gate_up_bias.data();
+  call.gate_activation = c.activation;
   call.m = std::min(ticket.cut->rows, pass_.expert_routes.num_slots(ticket.group) - ticket.row);
   call.n_begin = ticket.col;
   call.n_end = std::min(ticket.col + ticket.cut->cols, padded);
@@ -121,8 +125,10 @@ void ExpertsOperator::Quantize(int32_t begin, int32_t end) {
 void ExpertsOperator::Down(const GroupedCut::Ticket& ticket) {
   const ModelConfig& c = pass_.config();
   const int64_t slot = pass_.expert_routes.first_slot(ticket.group) + ticket.row;
-  GemmCall call = pass_.CallOn(layer_.experts[ticket.group].down,
-                               RowsOf(&ForwardWorkspace::expert_act, c.expert_padded()), 0, slot);
+  const ExpertWeights& expert = layer_.experts[ticket.group];
+  GemmCall call =
+      pass_.CallOn(expert.down, RowsOf(&ForwardWorkspace::expert_act, c.expert_padded()), 0, slot);
+  call.bias = expert.down_bias.empty() ? nullptr : expert.down_bias.data();
   call.m = std::min(ticket.cut->rows, pass_.expert_routes.num_slots(ticket.group) - ticket.row);
   call.n_begin = ticket.col;
   call.n_end = std::min(ticket.col + ticket.cut->cols, c.hidden_size);
