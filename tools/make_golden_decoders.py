@@ -72,6 +72,8 @@ def published_qwen35(config):
     config.update(full_attention_interval=4, attn_output_gate=True, mamba_ssm_dtype="float32", mlp_only_layers=[],
                   mtp_num_hidden_layers=1)
     config["rope_parameters"].update(mrope_interleaved=True, mrope_section=[2, 1, 1])
+    if "num_experts" in config:  # no layer has another MLP
+        del config["intermediate_size"]
 
 
 def long_rope(**members):
@@ -90,6 +92,9 @@ VISION = dict(model_type="siglip_vision_model", hidden_size=16, intermediate_siz
 QWEN35 = dict(num_hidden_layers=4, head_dim=32, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16,
               linear_value_head_dim=32, rms_norm_eps=1e-6,
               rope_parameters={"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.25})
+# Sizes that are no multiples of a panel of weights.
+QWEN35_MOE = {**QWEN35, "num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 24,
+              "shared_expert_intermediate_size": 40}
 QWEN35_VISION = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2, out_hidden_size=64, patch_size=14,
                      num_position_embeddings=4)
 
@@ -149,6 +154,15 @@ MODELS = [
     ("qwen3.5-multimodal", "Qwen3_5ForConditionalGeneration",
      dict(text_config={**BASE, **QWEN35}, vision_config=QWEN35_VISION, image_token_id=0, video_token_id=1,
           vision_start_token_id=2, vision_end_token_id=3, tie_word_embeddings=False), {}),
+    ("qwen3.5-moe", "Qwen3_5MoeForCausalLM", QWEN35_MOE, dict(spell=published_qwen35)),
+    # Every expert for every token: no rounding decides between two.
+    ("qwen3.5-moe-bf16", "Qwen3_5MoeForCausalLM",
+     {**QWEN35_MOE, "hidden_size": 128, "tie_word_embeddings": True, "num_experts": 4, "num_experts_per_tok": 4,
+      "num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"]}, dict(dtype=BF16)),
+    # As published: a tensor has the matrices of all experts.
+    ("qwen3.5-moe-multimodal", "Qwen3_5MoeForConditionalGeneration",
+     dict(text_config={**BASE, **QWEN35_MOE}, vision_config=QWEN35_VISION, image_token_id=0, video_token_id=1,
+          vision_start_token_id=2, vision_end_token_id=3, tie_word_embeddings=False), dict(fused_experts=True, spell=lambda config: config["text_config"].pop("intermediate_size"))),
 ]
 
 
@@ -181,7 +195,8 @@ def randomize(model, generator):
 
 
 def load_double(folder, cls):
-    model = cls.from_pretrained(folder, dtype="auto", attn_implementation="eager").eval().double()
+    model = cls.from_pretrained(folder, dtype="auto", attn_implementation="eager",
+                                experts_implementation="eager").eval().double()
     assert type(model) is cls
     for module in list(model.modules()):
         if type(module).__name__.endswith("RotaryEmbedding"):
@@ -201,7 +216,7 @@ def make_model(folder, cls_name, members, options, seed):
     randomize(model, generator)
     model.generation_config = transformers.GenerationConfig(bos_token_id=1, eos_token_id=2)
     shutil.rmtree(folder, ignore_errors=True)
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, save_original_format=not options.get("fused_experts", False))
     written = json.loads((folder / "config.json").read_text())
     options.get("spell", lambda config: None)(written)
     (folder / "config.json").write_text(json.dumps(written, indent=2, sort_keys=True) + "\n")

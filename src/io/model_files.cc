@@ -34,6 +34,7 @@ constexpr std::string_view kPrefixes[] = {"", "model.language_model.", "language
 constexpr std::string_view kPlainPrefix = "model.", kEmbedding = "embed_tokens.weight";
 constexpr std::string_view kOutputs[] = {"language_model.lm_head."};
 constexpr std::string_view kOutput = "lm_head.";
+constexpr std::string_view kExperts = ".mlp.experts.";
 
 std::string Joined(std::string_view a, std::string_view b) { return std::string(a).append(b); }
 
@@ -75,6 +76,57 @@ void ModelFiles::UsePlainNames() {
   tensors_ = std::move(plain);
 }
 
+Status ModelFiles::SplitExperts() {
+  // A tensor of all experts, with the names of the matrices that it has of each.
+  const std::pair<std::string_view, std::vector<std::string_view>> kTensors[] = {
+      {"gate_up_proj", {"gate_proj", "up_proj"}}, {"down_proj", {"down_proj"}}};
+  for (const auto& [tensor, matrices] : kTensors) {
+    const std::string end = Joined(kExperts, tensor);
+    std::vector<std::string> names;
+    for (const auto& [name, entry] : tensors_) {
+      if (name.ends_with(end) && entry.info.shape.size() == 3) names.push_back(name);
+    }
+    for (const std::string& name : names) {
+      SKEIN_RETURN_IF_ERROR(SplitExperts(name, tensor.size(), matrices));
+    }
+  }
+  return Status::Ok();
+}
+
+Status ModelFiles::SplitExperts(const std::string& name, size_t end,
+                                const std::vector<std::string_view>& matrices) {
+  // With biases it is a tensor of gpt-oss, whose experts have another layout.
+  if (Has(name + "_bias")) return Status::Ok();
+  const Entry all = tensors_.at(name);
+  const auto count = static_cast<int64_t>(matrices.size());
+  const int64_t num_experts = all.info.shape[0], rows = all.info.shape[1];
+  if (num_experts < 1 || num_experts > kMaxExperts || rows % count != 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "tensor '" + name + "' has shape " + ShapeString(all.info.shape) +
+                      "; allowed are 1 to " + std::to_string(kMaxExperts) + " experts of " +
+                      std::to_string(count) + " equal matrices");
+  }
+  const uint64_t bytes =
+      (all.info.end - all.info.begin) / static_cast<uint64_t>(num_experts * count);
+  Entry part = all;
+  part.info.shape = {rows / count, all.info.shape[2]};
+  part.info.end = all.info.begin;
+  for (int64_t expert = 0; expert < num_experts; ++expert) {
+    for (const std::string_view matrix : matrices) {
+      part.info.begin = part.info.end;
+      part.info.end = part.info.begin + bytes;
+      const std::string weight = name.substr(0, name.size() - end) + std::to_string(expert) + "." +
+                                 std::string(matrix) + ".weight";
+      if (!tensors_.emplace(weight, part).second) {
+        return Status(StatusCode::kInvalidArgument,
+                      "tensor '" + weight + "' is there, but '" + name + "' holds it, too");
+      }
+    }
+  }
+  tensors_.erase(name);
+  return Status::Ok();
+}
+
 Result<ModelFiles> ModelFiles::Open(const std::string& model_dir) {
   const std::string single = model_dir + "/" + kSingleFile, index = model_dir + "/" + kIndexFile;
   const std::string gguf = model_dir + "/" + kGgufFile;
@@ -96,6 +148,7 @@ Result<ModelFiles> ModelFiles::Open(const std::string& model_dir) {
                   model_dir + " has neither " + kSingleFile + " nor " + kIndexFile);
   }
   files.UsePlainNames();
+  SKEIN_RETURN_IF_ERROR(files.SplitExperts());
   return files;
 }
 
@@ -332,6 +385,10 @@ Result<TensorView> ModelFiles::Find(std::string_view name) const {
   const Entry& entry = it->second;
   if (!gguf_) {
     SKEIN_ASSIGN_OR_RETURN(TensorView view, files_[entry.file].Find(entry.name_in_file));
+    const std::span<const std::byte> bytes = files_[entry.file].Bytes(entry.info);
+    view.shape = entry.info.shape;
+    view.data = bytes.data();
+    view.bytes = bytes.size();
     if (!entry.name_in_adapter.empty()) {
       view.adapter = adapter_.get();
       view.weight = entry.name_in_adapter;

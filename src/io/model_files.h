@@ -28,7 +28,8 @@ using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)
 // model.safetensors.index.json names, else model.gguf. Every file is opened and checked at once.
 // Tensors have HuggingFace's names. Names of a decoder's tensors begin with "model.", whatever
 // prefix the files have ("language_model.model." for a multimodal model, none for a model without a
-// head).
+// head). Each expert of a mixture has tensors of its own, also if the files have one of all
+// experts.
 class ModelFiles {
  public:
   static Result<ModelFiles> Open(const std::string& model_dir);
@@ -82,6 +83,12 @@ class ModelFiles {
   // Adds a tensor of the GGUF file as the weights that it holds.
   Status AddGgufTensor(const GgufLayout& layout, const GgufTensor& tensor, const std::string& name);
   void UsePlainNames();
+  // Replaces tensors with the matrices of all experts by the matrices of each.
+  Status SplitExperts();
+  // The same for tensor `name`, of shape [experts, rows of `matrices`, columns]. The last `end`
+  // characters of the name give way to those of a matrix.
+  Status SplitExperts(const std::string& name, size_t end,
+                      const std::vector<std::string_view>& matrices);
   // Checks that tensor `name` has this shape. `where`: the tensor that changes or replaces it, for
   // messages.
   Status CheckShape(const std::string& name, const std::vector<int64_t>& shape,

@@ -315,6 +315,47 @@ TEST_F(ModelFilesTest, Shards) {
   EXPECT_EQ(files->Info("a").file_dtype, "U8");
 }
 
+// A tensor of all experts is found as the matrices of each.
+TEST_F(ModelFilesTest, SplitsTheTensorsOfAllExperts) {
+  const std::string at = "model.layers.0.mlp.experts.";
+  // Two experts with gate and up [1, 2] each, and down [2, 1].
+  Write("model.safetensors",
+        FileBytes("{\"" + at + "gate_up_proj\":" + Entry("F16", "2,2,2", "0,16") + ",\"" + at +
+                      "down_proj\":" + Entry("F16", "2,2,1", "16,24") + "}",
+                  24));
+  Result<ModelFiles> files = Open();
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  EXPECT_THAT(files->Names(), ElementsAre(at + "0.down_proj.weight", at + "0.gate_proj.weight",
+                                          at + "0.up_proj.weight", at + "1.down_proj.weight",
+                                          at + "1.gate_proj.weight", at + "1.up_proj.weight"));
+  const std::pair<const char*, int> first_bytes[] = {{"0.gate_proj", 0},  {"0.up_proj", 4},
+                                                     {"1.gate_proj", 8},  {"1.up_proj", 12},
+                                                     {"0.down_proj", 16}, {"1.down_proj", 20}};
+  for (const auto& [matrix, byte] : first_bytes) {
+    const bool is_down = byte >= 16;
+    const std::string name = at + matrix + ".weight";
+    Result<TensorView> view =
+        files->Find(name, is_down ? std::vector<int64_t>{2, 1} : std::vector<int64_t>{1, 2});
+    ASSERT_TRUE(view.ok()) << view.status().message();
+    EXPECT_EQ(view->bytes, 4u);
+    EXPECT_EQ(static_cast<int>(view->data[0]), byte) << matrix;
+  }
+}
+
+TEST_F(ModelFilesTest, RefusesTensorsOfExpertsThatAreNoEqualMatrices) {
+  const std::string name = "model.layers.0.mlp.experts.gate_up_proj";
+  const auto write = [&](const std::string& shape) {
+    Write("model.safetensors",
+          FileBytes("{\"" + name + "\":" + Entry("F16", shape, "0,12") + "}", 12));
+  };
+  write("2,3,1");
+  EXPECT_EQ(Open().status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(Open().status().message(), HasSubstr(name));
+  EXPECT_THAT(Open().status().message(), HasSubstr("[2, 3, 1]"));
+  write("6,1");  // no tensor of all experts
+  EXPECT_THAT(Open()->Names(), ElementsAre(name));
+}
+
 TEST_F(ModelFilesTest, RefusesBadIndexes) {
   const std::pair<std::string, std::string> cases[] = {
       {R"({"a":"../s1.safetensors"})", "plain file name"},

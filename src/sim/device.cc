@@ -81,7 +81,8 @@ int64_t SimModelShape::num_layer_parameters() const {
   const int64_t attention =
       int64_t{hidden_size} * (q_width + kv_width) + int64_t{q_width} * hidden_size;
   const int64_t dense = int64_t{3} * hidden_size * intermediate_size;
-  const int64_t experts = int64_t{num_experts} * hidden_size * (1 + int64_t{3} * expert_size);
+  const int64_t shared = shared_expert_size > 0 ? 1 + int64_t{3} * shared_expert_size : 0;
+  const int64_t experts = hidden_size * (num_experts * (1 + int64_t{3} * expert_size) + shared);
   return num_layers * attention + (num_layers - num_expert_layers) * dense +
          num_expert_layers * experts;
 }
@@ -90,7 +91,7 @@ int64_t SimModelShape::mlp_width() const {
   const int64_t dense = num_expert_layers < num_layers ? int64_t{3} * intermediate_size : 0;
   // The input and output at each of a token's experts, and gate, up and their product.
   const int64_t experts = experts_per_token * (int64_t{2} * hidden_size + int64_t{3} * expert_size);
-  return std::max(dense, experts);
+  return std::max({dense, experts, int64_t{3} * shared_expert_size});
 }
 
 int64_t SimModelShape::weight_bytes() const {

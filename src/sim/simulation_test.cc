@@ -124,8 +124,15 @@ TEST(StepCost, ExpertsAreReadOnce) {
   EXPECT_NEAR(step_us(1, shape), step_us(1, two), 1);
   EXPECT_NEAR(step_us(64, shape) - step_us(64, two), 14 * expert_us, 0.1 * 14 * expert_us);
   const int64_t experts = int64_t{16} * 1024 * (3 * 512 + 1);
-  EXPECT_EQ(shape.num_layer_parameters(),
-            4 * (int64_t{1024} * 1536 + int64_t{1024} * 1024 + experts));
+  const int64_t parameters = 4 * (int64_t{1024} * 1536 + int64_t{1024} * 1024 + experts);
+  EXPECT_EQ(shape.num_layer_parameters(), parameters);
+  // An expert of every token is read by each step.
+  SimModelShape shared = shape;
+  shared.shared_expert_size = 512;
+  EXPECT_EQ(shared.num_layer_parameters(), parameters + 4 * int64_t{1024} * (3 * 512 + 1));
+  for (const size_t count : {1, 64}) {
+    EXPECT_NEAR(step_us(count, shared) - step_us(count, shape), expert_us, 0.1 * expert_us);
+  }
 }
 
 TEST(StepCost, HybridExecutionPaysForEachChunk) {

@@ -133,7 +133,16 @@ double StepCost::ExpertsUs(double num_tokens) const {
   const double share = EfficiencyAt(device_.matmul_efficiency, slots / active);
   return ProductUs(num_tokens, shape_.hidden_size, experts, kActivationBytes) +
          std::max(flops / (peak_flops_per_us_ * share), bytes / bytes_per_us_) +
-         2 * device_.launch_us;
+         2 * device_.launch_us + SharedExpertUs(num_tokens);
+}
+
+double StepCost::SharedExpertUs(double num_tokens) const {
+  if (shape_.shared_expert_size == 0) return 0;
+  const double hidden = shape_.hidden_size, width = shape_.shared_expert_size;
+  const double weight_bytes = WeightTypeBytes(shape_.weight_type);
+  return ProductUs(num_tokens, hidden, 2 * width, weight_bytes) +
+         ProductUs(num_tokens, width, hidden, weight_bytes) +
+         ProductUs(num_tokens, hidden, 1, kActivationBytes);
 }
 
 double StepCost::MlpUs(double num_tokens) const {

@@ -164,6 +164,7 @@ Result<SimModelShape> ShapeOf(const ModelConfig& config, const std::string& weig
   shape.num_experts = config.num_experts;
   shape.experts_per_token = config.experts_per_token;
   shape.expert_size = config.expert_size;
+  shape.shared_expert_size = config.decoder.shared_expert_size;
   shape.weight_type = weight_type;
   return shape;
 }

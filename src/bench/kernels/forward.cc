@@ -28,6 +28,8 @@ struct LayerParameters {
     }
     expert = 3 * hidden * c.expert_size;
     rest += hidden * c.num_experts + c.experts_per_token * expert;
+    const double shared = c.decoder.shared_expert_size;
+    if (shared > 0) rest += 3 * hidden * shared + hidden;
   }
 
   double kv = 0, rest = 0, expert = 0;

@@ -59,6 +59,10 @@ TEST(WorkOfTest, AMixtureReadsTheExpertsOfItsTokens) {
   const ForwardWork two = WorkOf(config, DType::kF32, 4, 2, 0, 1);
   EXPECT_EQ(two.flops, 2 * one.flops);
   EXPECT_DOUBLE_EQ(two.bytes, (dense + rest + 3.5 * expert + 800) * 4 + 2 * 2 * 2 * 4 * 4);
+  // The expert of every token has matrices of 8 * 5, and a row that is its gate.
+  config.decoder.shared_expert_size = 5;
+  EXPECT_DOUBLE_EQ(WorkOf(config, DType::kF32, 4, 2, 0, 1).bytes, two.bytes + (3 * 40 + 8) * 4);
+  EXPECT_DOUBLE_EQ(WorkOf(config, DType::kF32, 4, 2, 0, 1).flops, two.flops + 2 * 2 * (3 * 40 + 8));
 }
 
 TEST(ForwardBenchTest, TimesPassesOfAModel) {

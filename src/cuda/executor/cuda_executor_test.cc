@@ -421,6 +421,8 @@ TEST(CudaExecutor, OtherModelsAreRefusedByName) {
   EXPECT_EQ(refused([](ModelConfig& config) { config.head_dim = 320; }), "head_dim");
   EXPECT_EQ(refused([](ModelConfig& config) { config.head_dim = 33; }), "head_dim");
   EXPECT_EQ(refused([](ModelConfig& config) { config.num_experts = 2000; }), "num_experts");
+  EXPECT_EQ(refused([](ModelConfig& config) { config.decoder.shared_expert_size = 16; }),
+            "shared_expert_intermediate_size");
   EXPECT_EQ(refused([](ModelConfig& config) { config.encoder.relative.span = 5; }),
             "position_buckets");
 }

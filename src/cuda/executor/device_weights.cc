@@ -102,6 +102,9 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
   if (weights.embedding_blocks != nullptr && !weights.embedding_blocks->format) {
     return refuse("quantization", std::string("embeddings in ") + weights.embedding_blocks->name);
   }
+  if (c.decoder.shared_expert_size > 0) {
+    return refuse("shared_expert_intermediate_size", "an expert of every token");
+  }
   if (c.num_experts > 0 && weights.matrix_dtype != weights.dtype) {
     return refuse("quantization", "packed experts");
   }

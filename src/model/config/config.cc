@@ -49,6 +49,7 @@ constexpr ArchitectureName kArchitectures[] = {
     {"Qwen3_5ForCausalLM", "qwen3_5_text", Architecture::kQwen35},
     {"Qwen3_5TextModel", "qwen3_5_text", Architecture::kQwen35, Head::kNone},
     {"GptOssForCausalLM", "gpt_oss", Architecture::kGptOss},
+    {"Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", Architecture::kQwen35Moe},
     {"LlamaForSequenceClassification", "llama", Architecture::kLlama, Head::kClassifier},
     {"MistralForSequenceClassification", "mistral", Architecture::kMistral, Head::kClassifier},
     {"Qwen2ForSequenceClassification", "qwen2", Architecture::kQwen2, Head::kClassifier},
@@ -92,6 +93,7 @@ constexpr ArchitectureName kArchitectures[] = {
     // Only the text part is used; its members are in text_config.
     {"Gemma3ForConditionalGeneration", "gemma3", Architecture::kGemma3},
     {"Qwen3_5ForConditionalGeneration", "qwen3_5", Architecture::kQwen35},
+    {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", Architecture::kQwen35Moe},
 };
 
 // Reads the type of a decision model's base. The base's config may name no architecture, or one
@@ -251,6 +253,8 @@ Result<ModelConfig> ReadConfig(const JsonObject& json, const std::string* base_t
 
 }  // namespace
 
+int32_t Padded(int32_t mlp_size) { return (mlp_size + kPanelCols - 1) / kPanelCols * kPanelCols; }
+
 const char* NameOf(Architecture architecture) {
   for (const ArchitectureName& entry : kArchitectures) {
     if (entry.architecture == architecture) return entry.name;
@@ -352,18 +356,14 @@ int64_t ModelConfig::NumParameters() const {
   return total;
 }
 
-int32_t ModelConfig::intermediate_padded() const {
-  return (intermediate_size + kPanelCols - 1) / kPanelCols * kPanelCols;
-}
+int32_t ModelConfig::intermediate_padded() const { return Padded(intermediate_size); }
 
 int32_t ModelConfig::widest_intermediate_padded() const {
-  const int32_t of_head = (decision.intermediate_size + kPanelCols - 1) / kPanelCols * kPanelCols;
-  return std::max(intermediate_padded(), of_head);
+  return Padded(
+      std::max({intermediate_size, decision.intermediate_size, decoder.shared_expert_size}));
 }
 
-int32_t ModelConfig::expert_padded() const {
-  return (expert_size + kPanelCols - 1) / kPanelCols * kPanelCols;
-}
+int32_t ModelConfig::expert_padded() const { return Padded(expert_size); }
 
 int64_t ModelConfig::KvBytesPerToken(DType dtype) const {
   return int64_t{2} * num_kv_layers() * num_kv_heads * head_dim *

@@ -28,6 +28,7 @@ enum class Architecture {
   kSmolLm3,
   kQwen35,
   kGptOss,
+  kQwen35Moe,
   kBert,  // from here: encoders
   kRoberta,
   kXlmRoberta,
@@ -162,6 +163,9 @@ struct DecoderFields {
   bool attention_gate = false;
   bool attention_sinks = false;  // each head has a sink (AttentionRow::sink)
   LinearLayers linear;
+  // In a layer with experts: the intermediate size of one more MLP, which every token goes through.
+  // Its result is multiplied by the sigmoid of a product with one row. 0: there is no such MLP.
+  int32_t shared_expert_size = 0;
 };
 
 // A joint head (model/weights/joint_head_weights.h), which reads a whole prompt and answers all its
@@ -208,6 +212,9 @@ inline constexpr int32_t kTypeEmbeddings = 3;  // types of questions: choice, sc
 // The width of the hidden layer of the actions' scorer.
 inline constexpr int32_t kActionWidth = 256;
 
+// The intermediate size of an MLP, rounded up to whole weight panels (kernels/packed_weight.h).
+int32_t Padded(int32_t mlp_size);
+
 // The contents of a HuggingFace config.json. Shapes use the symbols of docs/glossary.md.
 struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
@@ -250,11 +257,14 @@ struct ModelConfig {
   std::optional<int32_t> bos_token_id;
   std::vector<int32_t> eos_token_ids;  // from generation_config.json, else from config.json
 
-  // intermediate_size rounded up to whole weight panels (kernels/packed_weight.h).
-  int32_t intermediate_padded() const;
+  int32_t intermediate_padded() const;         // Padded(intermediate_size)
   int32_t widest_intermediate_padded() const;  // the largest of all layers
   int32_t expert_padded() const;               // the same for expert_size
   bool HasExperts(int32_t layer) const { return num_experts > 0 && has_experts[layer]; }
+  // The intermediate size of the layer's MLP: with experts, of the shared one; 0: there is none.
+  int32_t MlpSize(int32_t layer) const {
+    return HasExperts(layer) ? decoder.shared_expert_size : intermediate_size;
+  }
   bool is_encoder() const { return architecture >= Architecture::kBert; }
   // BERT and its kin: a norm follows each residual addition, positions are learned, and the MLP has
   // no gate, unless `encoder.rotates`. All other models normalize before, rotate q and k, and have

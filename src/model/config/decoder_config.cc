@@ -44,15 +44,6 @@ Status ReadHeadDim(const JsonObject& json, const DecoderFamily& family, ModelCon
   return Status::Ok();
 }
 
-// Reads a size. If the member is absent, uses the family's default.
-Status ReadOwnSize(const JsonObject& json, const DecoderFamily& family, const char* key,
-                   int64_t max, int32_t* out) {
-  const auto standard = DefaultOf(family, key);
-  if (!standard || json.Has(key)) return RequireSize(json, key, max, out);
-  *out = *standard;
-  return Status::Ok();
-}
-
 Status ReadShape(const JsonObject& json, const DecoderFamily& family, ModelConfig* config) {
   const struct {
     const char* key;
@@ -60,12 +51,15 @@ Status ReadShape(const JsonObject& json, const DecoderFamily& family, ModelConfi
     int32_t* out;
   } kSizes[] = {{"vocab_size", kMaxWidth, &config->vocab_size},
                 {"hidden_size", kMaxWidth, &config->hidden_size},
-                {"intermediate_size", kMaxWidth, &config->intermediate_size},
                 {"num_hidden_layers", kMaxLayers, &config->num_layers},
                 {"num_attention_heads", kMaxHeads, &config->num_heads},
                 {"max_position_embeddings", kMaxPosition, &config->max_position}};
   for (const auto& size : kSizes) {
     SKEIN_RETURN_IF_ERROR(ReadOwnSize(json, family, size.key, size.max, size.out));
+  }
+  if (!family.experts.replace_mlps) {
+    SKEIN_RETURN_IF_ERROR(
+        ReadOwnSize(json, family, "intermediate_size", kMaxWidth, &config->intermediate_size));
   }
   constexpr char kKvHeads[] = "num_key_value_heads";
   // In every family, null means that each query head has its own K and V.
@@ -218,12 +212,10 @@ Status ReadDecoderConfig(const JsonObject& json, ModelConfig* config) {
   SKEIN_RETURN_IF_ERROR(ReadShape(json, family, config));
   SKEIN_RETURN_IF_ERROR(ReadVariants(json, family, config));
   if (family.has_linear_layers) SKEIN_RETURN_IF_ERROR(ReadLinearLayers(json, family, config));
-  if (config->architecture == Architecture::kQwen3Moe) {
-    SKEIN_RETURN_IF_ERROR(ReadMoeConfig(json, config));
-  }
   if (config->architecture == Architecture::kGptOss) {
     SKEIN_RETURN_IF_ERROR(ReadGptOss(json, config));
   }
+  if (family.experts.exist) SKEIN_RETURN_IF_ERROR(ReadMoeConfig(json, family, config));
   if (config->decoder.reward_mlp) {
     config->num_classes = 1;  // a reward model has one output, whatever its labels
   } else if (config->head == Head::kClassifier) {

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/check.h"
+#include "model/config/config_fields.h"
 
 namespace skein {
 namespace {
@@ -25,6 +26,17 @@ constexpr SizeDefault kQwen35Sizes[] = {
 };
 
 constexpr SizeDefault kGptOssSizes[] = {{"sliding_window", 128}};
+// The same for its mixtures of experts.
+constexpr SizeDefault kQwen35MoeSizes[] = {
+    {"vocab_size", 248320},         {"hidden_size", 2048},
+    {"num_hidden_layers", 40},      {"num_attention_heads", 16},
+    {"num_key_value_heads", 2},     {"max_position_embeddings", 32768},
+    {"linear_key_head_dim", 128},   {"linear_value_head_dim", 128},
+    {"linear_num_key_heads", 16},   {"linear_num_value_heads", 32},
+    {"linear_conv_kernel_dim", 4},  {"full_attention_interval", 4},
+    {"moe_intermediate_size", 512}, {"shared_expert_intermediate_size", 512},
+    {"num_experts", 256},           {"num_experts_per_tok", 8},
+};
 
 constexpr DecoderFamily kFamilies[] = {
     {.architecture = Architecture::kLlama,
@@ -42,7 +54,8 @@ constexpr DecoderFamily kFamilies[] = {
     {.architecture = Architecture::kQwen3Moe,
      .attention_bias = true,
      .qk_norm = true,
-     .window = WindowRule::kSwitched},
+     .window = WindowRule::kSwitched,
+     .experts = {.exist = true}},
     {.architecture = Architecture::kGemma3,
      .attention_bias = true,
      .qk_norm = true,
@@ -99,6 +112,19 @@ constexpr DecoderFamily kFamilies[] = {
      .rope_theta = 150000,
      .window_pattern = 2,
      .defaults = kGptOssSizes},
+    {.architecture = Architecture::kQwen35Moe,
+     .qk_norm = true,
+     .partial_rotation = true,
+     .head_dim = 256,
+     .has_linear_layers = true,
+     .rotated_part = 0.25,
+     .experts = {.exist = true,
+                 .in_every_layer = true,
+                 .replace_mlps = true,
+                 .has_shared = true,
+                 .norms_weights = true,
+                 .has_norm_flag = false},
+     .defaults = kQwen35MoeSizes},
 };
 
 }  // namespace
@@ -108,6 +134,14 @@ std::optional<int32_t> DefaultOf(const DecoderFamily& family, std::string_view k
     if (entry.key == key) return entry.value;
   }
   return std::nullopt;
+}
+
+Status ReadOwnSize(const JsonObject& json, const DecoderFamily& family, const char* key,
+                   int64_t max, int32_t* out) {
+  const auto standard = DefaultOf(family, key);
+  if (!standard || json.Has(key)) return RequireSize(json, key, max, out);
+  *out = *standard;
+  return Status::Ok();
 }
 
 const DecoderFamily& FamilyOf(Architecture architecture) {

@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/result.h"
+#include "io/json_file.h"
 #include "model/config/config.h"
 
 namespace skein {
@@ -21,6 +23,18 @@ enum class WindowRule : uint8_t {
 struct SizeDefault {
   const char* key;
   int32_t value;
+};
+
+// The facts of a family's mixtures of experts.
+struct ExpertRules {
+  bool exist = false;  // whether the family has experts
+  // Every layer has them; else every `decoder_sparse_step`-th one that `mlp_only_layers` does not
+  // name.
+  bool in_every_layer = false;
+  bool replace_mlps = false;   // the config has no `intermediate_size`, as no layer has such an MLP
+  bool has_shared = false;     // `shared_expert_intermediate_size`
+  bool norms_weights = false;  // if `norm_topk_prob` is absent
+  bool has_norm_flag = true;   // whether the family knows `norm_topk_prob`
 };
 
 // The facts that a family of decoders fixes, besides the sizes in its config.json. They are those
@@ -52,11 +66,17 @@ struct DecoderFamily {
   bool has_linear_layers = false;    // Qwen3.5: `layer_types`, gates of attention, gains minus one
   double rotated_part = 1;           // if `partial_rotary_factor` is absent
   int32_t window_pattern = 0;        // if `sliding_window_pattern` is absent
+  ExpertRules experts = {};
   std::span<const SizeDefault> defaults = {};  // of other absent members
 };
 
 // The family's default for `key`; nullopt if there is none.
 std::optional<int32_t> DefaultOf(const DecoderFamily& family, std::string_view key);
+
+// Reads an integer in [1, max]. If the member is absent, the family's default is used; without one,
+// that is an error.
+Status ReadOwnSize(const JsonObject& json, const DecoderFamily& family, const char* key,
+                   int64_t max, int32_t* out);
 
 // REQUIRES: the architecture is a decoder.
 const DecoderFamily& FamilyOf(Architecture architecture);

@@ -83,6 +83,36 @@ TEST(LinearConfig, ReadsOwnShapes) {
   EXPECT_EQ(RotaryDim(config.rope, config.head_dim), 256);
 }
 
+TEST(LinearConfig, ReadsMixturesOfExperts) {
+  nlohmann::json json = LinearTextConfig();
+  json["architectures"] = {"Qwen3_5MoeForCausalLM"};
+  json["model_type"] = "qwen3_5_moe_text";
+  json.erase("intermediate_size");
+  const ModelConfig config = ReadLinearModel(json);
+  EXPECT_EQ(config.ArchitectureName(), "Qwen3_5MoeForCausalLM");
+  EXPECT_EQ(config.num_experts, 256);
+  EXPECT_EQ(config.experts_per_token, 8);
+  EXPECT_EQ(config.expert_size, 512);
+  EXPECT_EQ(config.decoder.shared_expert_size, 512);
+  EXPECT_TRUE(config.norm_expert_weights);
+  EXPECT_EQ(config.has_experts, std::vector<bool>(6, true));
+  EXPECT_TRUE(config.IsLinear(0));
+  json["shared_expert_intermediate_size"] = 40;
+  json["moe_intermediate_size"] = 24;
+  json["mlp_only_layers"] = {1};  // is in published files, where it has no effect
+  const ModelConfig own = ReadLinearModel(json);
+  EXPECT_EQ(own.MlpSize(1), 40);
+  EXPECT_EQ(own.expert_size, 24);
+  // An expert has three matrices, and so has the shared one, with a row that is its gate.
+  EXPECT_EQ(config.NumParameters() - own.NumParameters(),
+            int64_t{6} * 3 * 64 * (256 * (512 - 24) + 512 - 40));
+  json["shared_expert_intermediate_size"] = 0;
+  EXPECT_EQ(RefusedMember(json, StatusCode::kInvalidArgument), "shared_expert_intermediate_size");
+  json.erase("shared_expert_intermediate_size");
+  json["num_experts_per_tok"] = 257;
+  EXPECT_EQ(RefusedMember(json, StatusCode::kInvalidArgument), "num_experts_per_tok");
+}
+
 TEST(LinearConfig, RefusesByName) {
   for (const auto& [key, value] :
        {std::pair<const char*, nlohmann::json>("attn_output_gate", false),
@@ -110,7 +140,7 @@ TEST(LinearConfig, RefusesByName) {
   EXPECT_EQ(RefusedMember(json, StatusCode::kInvalidArgument), "linear_num_value_heads");
   json = LinearTextConfig();
   json["architectures"] = {"Qwen3_5MoeForCausalLM"};
-  EXPECT_EQ(RefusedMember(json), "architectures");
+  EXPECT_EQ(RefusedMember(json, StatusCode::kInvalidArgument), "model_type");
 }
 
 }  // namespace

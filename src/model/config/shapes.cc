@@ -69,6 +69,17 @@ void AddQwen35(const ModelShape& shape, Members* members) {
   m.erase("rope_theta");
 }
 
+void AddExperts(const ModelShape& shape, Members* members) {
+  Members& m = *members;
+  m["moe_intermediate_size"] = std::to_string(shape.expert_size);
+  m["num_experts"] = std::to_string(shape.num_experts);
+  m["num_experts_per_tok"] = std::to_string(shape.experts_per_token);
+  m["output_router_logits"] = "false";
+  m["router_aux_loss_coef"] = "0.001";
+  if (shape.shared_expert_size == 0) return;
+  m["shared_expert_intermediate_size"] = std::to_string(shape.shared_expert_size);
+}
+
 void AddFamily(const ModelShape& shape, Members* members) {
   Members& m = *members;
   switch (shape.architecture) {
@@ -103,15 +114,17 @@ void AddFamily(const ModelShape& shape, Members* members) {
       m["use_sliding_window"] = "false";
       m["decoder_sparse_step"] = "1";
       m["mlp_only_layers"] = "[]";
-      m["moe_intermediate_size"] = std::to_string(shape.expert_size);
       m["norm_topk_prob"] = "true";
-      m["num_experts"] = std::to_string(shape.num_experts);
-      m["num_experts_per_tok"] = std::to_string(shape.experts_per_token);
-      m["output_router_logits"] = "false";
-      m["router_aux_loss_coef"] = "0.001";
+      AddExperts(shape, members);
       break;
     case Architecture::kQwen35:
       AddQwen35(shape, members);
+      break;
+    case Architecture::kQwen35Moe:
+      AddQwen35(shape, members);
+      AddExperts(shape, members);
+      m["model_type"] = Quoted("qwen3_5_moe_text");
+      m.erase("intermediate_size");
       break;
     default:  // encoders have AddEncoder
       break;
@@ -176,14 +189,37 @@ std::vector<ModelShape> LinearShapes() {
     int32_t linear_k_heads, linear_v_heads, linear_head_dim, vocab_size, max_position;
     double rope_theta;
     SpecialTokens tokens;
+    // For a mixture of experts.
+    int32_t num_experts = 0, experts_per_token = 0, expert_size = 0, shared_expert_size = 0;
   };
   const SpecialTokens qwen = {248044, {248046, 248044}};
   std::vector<ModelShape> shapes;
   for (const Shape& s :
        {Shape{"tiny-qwen3.5", 128, 384, 4, 4, 2, 32, 2, 4, 32, 0, 2048, 1e4, {0, {0}}},
-        Shape{"qwen3.5-0.8b", 1024, 3584, 24, 8, 2, 256, 16, 16, 128, 248320, 262144, 1e7, qwen}}) {
+        Shape{"tiny-qwen3.5-moe",
+              128,
+              0,
+              4,
+              4,
+              2,
+              32,
+              2,
+              4,
+              32,
+              0,
+              2048,
+              1e4,
+              {0, {0}},
+              16,
+              4,
+              96,
+              160},
+        Shape{"qwen3.5-0.8b", 1024, 3584, 24, 8, 2, 256, 16, 16, 128, 248320, 262144, 1e7, qwen},
+        Shape{"qwen3.5-35b-a3b", 2048, 0, 40, 16, 2, 256, 16, 32, 128, 248320, 262144, 1e7, qwen,
+              256, 8, 512, 512}}) {
+    const bool is_moe = s.num_experts > 0;
     shapes.push_back({.name = s.name,
-                      .architecture = Architecture::kQwen35,
+                      .architecture = is_moe ? Architecture::kQwen35Moe : Architecture::kQwen35,
                       .hidden_size = s.hidden_size,
                       .intermediate_size = s.intermediate_size,
                       .num_layers = s.num_layers,
@@ -194,8 +230,12 @@ std::vector<ModelShape> LinearShapes() {
                       .max_position = s.max_position,
                       .rope_theta = s.rope_theta,
                       .rms_norm_eps = 1e-6,
-                      .tie_embeddings = true,
+                      .tie_embeddings = !is_moe,
                       .tokens = s.tokens,
+                      .num_experts = s.num_experts,
+                      .experts_per_token = s.experts_per_token,
+                      .expert_size = s.expert_size,
+                      .shared_expert_size = s.shared_expert_size,
                       .linear_k_heads = s.linear_k_heads,
                       .linear_v_heads = s.linear_v_heads,
                       .linear_head_dim = s.linear_head_dim});

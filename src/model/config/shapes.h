@@ -31,6 +31,7 @@ struct ModelShape {
   SpecialTokens tokens;
   // For a mixture of experts.
   int32_t num_experts = 0, experts_per_token = 0, expert_size = 0;
+  int32_t shared_expert_size = 0;  // 0: no expert of every token
   // For Qwen3.5, in which every fourth layer attends.
   int32_t linear_k_heads = 0, linear_v_heads = 0, linear_head_dim = 0;
   // For ModernBERT. rope_theta is then that of global layers, and rms_norm_eps is that of

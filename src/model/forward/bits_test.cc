@@ -399,7 +399,7 @@ INSTANTIATE_TEST_SUITE_P(
     Architectures, ForwardBitsTest,
     ::testing::Combine(::testing::Values("mistral-window", "qwen2-window", "gemma3-bf16", "phi3",
                                          "phi3-bf16", "olmo2-bf16", "granite-bf16", "smollm3-bf16",
-                                         "qwen3.5", "qwen3.5-bf16"),
+                                         "qwen3.5", "qwen3.5-bf16", "qwen3.5-moe"),
                        ::testing::Values("f32", "bf16"), ::testing::Values("none"),
                        ::testing::ValuesIn(testing::VectorIsas())),
     BitsName);
@@ -407,7 +407,8 @@ INSTANTIATE_TEST_SUITE_P(
 // Products with int8 or block weights have the same bits on every instruction set.
 INSTANTIATE_TEST_SUITE_P(Int8, ForwardBitsTest,
                          ::testing::Combine(::testing::Values("qwen2-tied", "qwen3-bf16",
-                                                              "qwen3.5-bf16", "qwen3-moe-plain"),
+                                                              "qwen3.5-bf16", "qwen3-moe-plain",
+                                                              "qwen3.5-moe-bf16"),
                                             ::testing::Values("f32", "bf16"),
                                             ::testing::Values("int8", "int4"),
                                             ::testing::ValuesIn(testing::VectorIsas())),

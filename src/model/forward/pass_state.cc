@@ -65,8 +65,8 @@ PassState::PassState(const ForwardContext& forward_context, const ForwardLimits&
   batch.decided_rows.reserve(decides ? tokens : 0);
 }
 
-int32_t PassState::act_width() const {
-  const int32_t padded = config().intermediate_padded();
+int32_t PassState::act_width(int32_t layer) const {
+  const int32_t padded = Padded(config().MlpSize(layer));
   return row_tiles ? CeilDiv(padded, kRowPiece) * kRowPiece : padded;
 }
 

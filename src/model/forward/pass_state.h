@@ -44,8 +44,8 @@ struct PassState {
   int32_t attn_width(int32_t layer) const {
     return config().IsLinear(layer) ? config().decoder.linear.v_width() : q_width();
   }
-  // The width of a row of act.
-  int32_t act_width() const;
+  // The width of a row of act in a layer whose MLP has a gate.
+  int32_t act_width(int32_t layer) const;
 
   // The shape of a product of [m, k] with weights [n, k], for a cutter. The caller sets m.
   ProductShape Shape(int32_t n, int32_t k, DType dtype) const;

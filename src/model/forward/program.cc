@@ -1,5 +1,6 @@
 #include "model/forward/program.h"
 
+#include "model/forward/experts/shared_expert_operator.h"
 #include "model/forward/linear/conv_operator.h"
 #include "model/forward/linear/delta_gates_operator.h"
 #include "model/forward/linear/delta_operator.h"
@@ -140,13 +141,23 @@ void AddMixer(PassState& pass, int32_t index, OperatorList& list) {
   }
 }
 
+// Adds the expert that every token goes through. It is added last to the residual.
+void AddSharedExpert(PassState& pass, int32_t index, const Operand& act, OperatorList& list) {
+  const LayerWeights& layer = pass.weights().layers[index];
+  list.ByChunk<GateUpOperator>(pass, index);
+  AddQuantize(pass, "quantize_act", act, layer.down, list);
+  list.ByChunk<LinearOperator>(pass,
+                               LinearSpec{"down", layer.down, nullptr, act, LinearOutput::kBranch});
+  list.ByChunk<SharedExpertOperator>(pass, layer);
+}
+
 // Adds the second half of a layer: x = x + mlp(norm(x)).
 void AddMlp(PassState& pass, int32_t index, OperatorList& list) {
   const LayerWeights& layer = pass.weights().layers[index];
   const Operand h = pass.NormedRows();
   const ModelConfig& config = pass.config();
   const bool has_gate = config.HasGate(index);
-  const int64_t act_width = has_gate ? pass.act_width() : layer.gate_up.n();
+  const int64_t act_width = has_gate ? pass.act_width(index) : layer.gate_up.n();
   const Operand act = {&ForwardWorkspace::act, act_width, false, pass.row_tiles};
   list.ByChunk<NormOperator>(
       pass, NormSpec{"mlp_norm", layer.mlp_norm, layer.mlp_norm_bias, &ForwardWorkspace::x_out,
@@ -156,6 +167,7 @@ void AddMlp(PassState& pass, int32_t index, OperatorList& list) {
       if (stage == ExpertStage::kQuantize && !pass.int8()) continue;
       list.ByChunk<ExpertsOperator>(pass, layer, stage);
     }
+    if (layer.shared_gate.n() > 0) AddSharedExpert(pass, index, act, list);
   } else {
     if (!has_gate) {
       list.ByChunk<UpOperator>(pass, index);

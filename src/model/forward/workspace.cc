@@ -158,7 +158,8 @@ ForwardWorkspace::Sizes ForwardWorkspace::Place(const ModelConfig& config, DType
   const size_t qkv_width = config.decoder.qk_norm_spans_heads ? q_width + 2 * kv_width : 0;
   const size_t linear_width =
       config.has_linear_layers() ? std::max(size_t(config.decoder.linear.width()), q_width) : 0;
-  const size_t sums_width = std::max({config.has_branches() ? hidden : 0, qkv_width, linear_width});
+  const bool has_branches = config.has_branches() || config.decoder.shared_expert_size > 0;
+  const size_t sums_width = std::max({has_branches ? hidden : 0, qkv_width, linear_width});
   sums = carver.Take<float>(chunk * sums_width * sizeof(float));
   own_state = carver.Take<float>(StateLayout(config, 0).layer_floats() * sizeof(float));
   act = carver.Take<std::byte>(chunk_rows * RoundUp(padded, kRowPiece) * t);

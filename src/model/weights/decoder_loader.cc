@@ -20,7 +20,8 @@ Status DecoderLoader::WalkLayer(const DecoderLayerNames& names, LayerWeights& la
                                                  : WalkLinear(names, layer));
   SKEIN_RETURN_IF_ERROR(Norm(names.post_attn_norm, hidden, layer.post_attn_norm));
   SKEIN_RETURN_IF_ERROR(Norm(names.mlp_norm, hidden, layer.mlp_norm));
-  SKEIN_RETURN_IF_ERROR(names.experts.empty() ? WalkMlp(names, layer) : WalkExperts(names, layer));
+  SKEIN_RETURN_IF_ERROR(names.experts.empty() ? WalkMlp(names, config_.intermediate_size, layer)
+                                              : WalkExperts(names, layer));
   return Norm(names.post_mlp_norm, hidden, layer.post_mlp_norm);
 }
 
@@ -99,9 +100,8 @@ Status TakeLogOfRates(const std::string& name, std::span<float> rates) {
   return Status::Ok();
 }
 
-Status DecoderLoader::WalkMlp(const DecoderLayerNames& names, LayerWeights& layer) {
-  const int32_t hidden = config_.hidden_size, mlp = config_.intermediate_size;
-  const int32_t padded = config_.intermediate_padded();
+Status DecoderLoader::WalkMlp(const DecoderLayerNames& names, int32_t mlp, LayerWeights& layer) {
+  const int32_t hidden = config_.hidden_size, padded = Padded(mlp);
   const std::vector<TensorPart> gate_up =
       names.gate_up.empty() ? std::vector<TensorPart>{{names.gate, 0, mlp}, {names.up, padded, mlp}}
                             : std::vector<TensorPart>{{names.gate_up, 0, mlp, 0, 2 * mlp},
@@ -135,7 +135,11 @@ Status DecoderLoader::WalkExperts(const DecoderLayerNames& names, LayerWeights& 
     SKEIN_RETURN_IF_ERROR(loader_.Bias(gate_up, 2 * padded, weights.gate_up_bias));
     SKEIN_RETURN_IF_ERROR(loader_.Bias(down, hidden, weights.down_bias));
   }
-  return Status::Ok();
+  if (names.shared_gate.empty()) return Status::Ok();
+  // As the router, one row alone is not rounded.
+  SKEIN_RETURN_IF_ERROR(
+      loader_.PlainMatrix({{names.shared_gate, 0, 1}}, 1, hidden, layer.shared_gate));
+  return WalkMlp(names, config_.decoder.shared_expert_size, layer);
 }
 
 Status DecoderLoader::WalkVocabulary() {

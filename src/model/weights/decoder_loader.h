@@ -27,7 +27,8 @@ class DecoderLoader {
   // to *gate.
   std::vector<TensorPart> PartsOfQkv(const DecoderLayerNames& names,
                                      std::vector<TensorPart>* gate) const;
-  Status WalkMlp(const DecoderLayerNames& names, LayerWeights& layer);
+  // `mlp`: the intermediate size.
+  Status WalkMlp(const DecoderLayerNames& names, int32_t mlp, LayerWeights& layer);
   Status WalkExperts(const DecoderLayerNames& names, LayerWeights& layer);
   Status WalkVocabulary();
   Status WalkClassifier();

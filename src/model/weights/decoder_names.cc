@@ -1,5 +1,6 @@
 #include "model/weights/decoder_names.h"
 
+#include "model/config/decoder_family.h"
 #include "model/weights/joint_head_weights.h"
 
 namespace skein {
@@ -56,16 +57,20 @@ DecoderLayerNames NamesOfDecoderLayer(const ModelConfig& config, int32_t layer) 
   } else {
     NameAttention(config, at, &names);
   }
-  names.down = mlp + "down_proj";
+  std::string shared;
   if (config.HasExperts(layer)) {
     names.router = mlp + (config.architecture == Architecture::kGptOss ? "router" : "gate");
     names.experts = mlp + "experts.";
+    if (config.MlpSize(layer) == 0) return names;
+    names.shared_gate = mlp + "shared_expert_gate";
+    shared = "shared_expert.";
   }
+  names.down = mlp + shared + "down_proj";
   if (config.decoder.fused_projections) {
     names.gate_up = mlp + "gate_up_proj";
   } else {
-    names.gate = mlp + "gate_proj";
-    names.up = mlp + "up_proj";
+    names.gate = mlp + shared + "gate_proj";
+    names.up = mlp + shared + "up_proj";
   }
   return names;
 }
@@ -80,7 +85,7 @@ bool IsUnusedByDecoder(const ModelConfig& config, const std::string& name) {
     return true;
   }
   // The layers that predict further tokens, and the part that reads images.
-  if (config.architecture == Architecture::kQwen35) {
+  if (FamilyOf(config.architecture).has_linear_layers) {
     return name.starts_with("mtp.") || name.find("visual.") != std::string::npos;
   }
   // These are the part of a multimodal model that reads images.

@@ -21,7 +21,9 @@ struct DecoderLayerNames {
   std::string down;
   // A linear layer has these instead of q, k, v and o. conv, a_log and dt_bias are complete names.
   std::string linear_qkv, linear_z, linear_b, linear_a, conv, a_log, dt_bias, linear_norm;
-  std::string router, experts;  // of a mixture; expert i is experts + "i." + gate_proj, ...
+  // A mixture of experts. Expert i is experts + "i." + gate_proj, ... The names of gate, up and
+  // down are those of the shared expert, if there is one.
+  std::string router, experts, shared_gate;
 };
 DecoderLayerNames NamesOfDecoderLayer(const ModelConfig& config, int32_t layer);
 

@@ -59,6 +59,7 @@ Json ScaledDown(Json config) {
   SetIfThere(config, "num_key_value_heads", std::max<int64_t>(kHeads * kv_heads / heads, 1));
   SetIfThere(config, "head_dim", kHeadDim);
   SetIfThere(config, "moe_intermediate_size", 32);
+  SetIfThere(config, "shared_expert_intermediate_size", 24);
   SetIfThere(config, "num_experts", 8);
   SetIfThere(config, "num_experts_per_tok", 2);
   for (const char* key : {"max_position_embeddings", "n_positions"}) {

@@ -30,7 +30,7 @@ void AddLinear(const ModelConfig& config, const DecoderLayerNames& names,
 
 void AddLayer(const ModelConfig& config, int32_t layer, std::vector<ModelTensor>* tensors) {
   const DecoderLayerNames names = NamesOfDecoderLayer(config, layer);
-  const int64_t hidden = config.hidden_size, mlp = config.intermediate_size;
+  const int64_t hidden = config.hidden_size, mlp = config.MlpSize(layer);
   const int64_t q = int64_t{config.num_heads} * config.head_dim;
   const int64_t kv = int64_t{config.num_kv_heads} * config.head_dim;
   const auto norm = [&](const std::string& name, int64_t size) {
@@ -68,7 +68,7 @@ void AddLayer(const ModelConfig& config, int32_t layer, std::vector<ModelTensor>
       linear(expert + "up_proj", config.expert_size, hidden, bias, TensorRole::kInput);
       linear(expert + "down_proj", hidden, config.expert_size, bias, TensorRole::kOutput);
     }
-    return;
+    linear(names.shared_gate, 1, hidden, false, TensorRole::kInput);
   }
   linear(names.gate_up, 2 * mlp, hidden, config.mlp_bias, TensorRole::kInput);
   linear(names.gate, mlp, hidden, config.mlp_bias, TensorRole::kInput);

@@ -94,7 +94,7 @@ Status ForEachMatrix(Weights& weights, const Visit& visit) {
   for (auto& layer : weights.layers) {
     for (auto* matrix :
          {&layer.qkv, &layer.o, &layer.gate_up, &layer.down, &layer.router, &layer.attn_gate,
-          &layer.linear.in, &layer.distance_keys, &layer.distance_queries}) {
+          &layer.linear.in, &layer.distance_keys, &layer.distance_queries, &layer.shared_gate}) {
       SKEIN_RETURN_IF_ERROR(visit(*matrix));
     }
     for (auto& expert : layer.experts) {

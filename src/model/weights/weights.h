@@ -63,17 +63,20 @@ struct LayerWeights {
   std::vector<float> mlp_norm_bias;
   // [2 * intermediate_padded, hidden]: gate in rows
   // [0, intermediate), up in rows [intermediate_padded, intermediate_padded + intermediate), zeros
-  // between them. Without a gate (BERT's family): [intermediate_padded, hidden].
+  // between them. Without a gate (BERT's family): [intermediate_padded, hidden]. In a mixture of
+  // experts, this and `down` are those of the expert that every token goes through, if there is
+  // one.
   PackedWeight gate_up;
   std::vector<float> gate_up_bias;
   PackedWeight down;  // [hidden, intermediate]
   std::vector<float> down_bias;
   std::vector<float> post_mlp_norm;  // [hidden]: for down's product
 
-  // A layer that is a mixture of experts has these weights instead of gate_up and down.
+  // For a layer that is a mixture of experts.
   PackedWeight router;                 // [num_experts, hidden]
   std::vector<float> router_bias;      // [num_experts]
   std::vector<ExpertWeights> experts;  // [num_experts]
+  PackedWeight shared_gate;            // [1, hidden]: of the expert of every token; empty: none
 };
 
 // The types of a model in memory.

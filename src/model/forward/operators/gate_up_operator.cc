@@ -8,7 +8,7 @@ namespace skein {
 namespace {
 
 ProductShape GateUpShape(const PassState& pass, const PackedWeight& w) {
-  ProductShape shape = pass.Shape(pass.config().intermediate_padded(), w.k(), w.dtype());
+  ProductShape shape = pass.Shape(w.n() / 2, w.k(), w.dtype());
   shape.swiglu = true;
   return shape;
 }
@@ -19,6 +19,7 @@ GateUpOperator::GateUpOperator(PassState& pass, int32_t layer)
     : pass_(pass),
       index_(layer),
       layer_(pass.weights().layers[layer]),
+      padded_(layer_.gate_up.n() / 2),
       cutter_(pass.Cutter(GateUpShape(pass, layer_.gate_up))) {}
 
 int32_t GateUpOperator::Begin(OperatorRange range) {
@@ -30,7 +31,7 @@ int32_t GateUpOperator::Begin(OperatorRange range) {
 void GateUpOperator::Run(int32_t ticket) {
   const int32_t row = cut_.row_begin(ticket), col = cut_.col_begin(ticket);
   const Part part = {row, std::min(cut_.rows, range_.count - row), col,
-                     std::min(col + cut_.cols, pass_.config().intermediate_padded())};
+                     std::min(col + cut_.cols, padded_)};
   HasAdapters(part) ? RunWithAdapters(part) : RunFused(part);
 }
 
@@ -52,10 +53,10 @@ GemmCall GateUpOperator::CallOn(const Part& part, int32_t up_begin) const {
 
 void GateUpOperator::RunFused(const Part& part) {
   GemmCall call = CallOn(part, 0);
-  call.up_begin = pass_.config().intermediate_padded();
+  call.up_begin = padded_;
   call.gate_activation = pass_.config().activation;
-  call.out = pass_.workspace.act + size_t(part.row) * pass_.act_width() * pass_.t;
-  call.ldo = pass_.act_width();
+  call.out = pass_.workspace.act + size_t(part.row) * pass_.act_width(index_) * pass_.t;
+  call.ldo = pass_.act_width(index_);
   call.out_dtype = pass_.weights().dtype;
   call.out_tiles = pass_.row_tiles;
   pass_.kernels().Gemm(call);
@@ -74,7 +75,7 @@ void GateUpOperator::RunWithAdapters(const Part& part) {
       const Part piece = {row, std::min(kRows, part.row + part.m - row), col,
                           std::min(col + kCols, part.col_end)};
       Sums(piece, 0, gate, kStride);
-      Sums(piece, pass_.config().intermediate_padded(), up, kStride);
+      Sums(piece, padded_, up, kStride);
       StoreAct(piece, gate, up, kStride);
     }
   }
@@ -97,7 +98,8 @@ void GateUpOperator::StoreAct(const Part& part, float* gate, const float* up, in
     for (int32_t col = part.col_begin, end = 0; col < part.col_end; col = end) {
       end = std::min(part.col_end, (col / kRowPiece + 1) * kRowPiece);
       const int64_t at = i * ld + (col - part.col_begin);
-      std::byte* const out = pass_.At(pass_.workspace.act, part.row + i, col, pass_.act_width());
+      std::byte* const out =
+          pass_.At(pass_.workspace.act, part.row + i, col, pass_.act_width(index_));
       if (activation == Activation::kSilu) {
         pass_.kernels().SiluMul(gate + at, up + at, end - col, out, dtype);
         continue;

@@ -36,6 +36,7 @@ class GateUpOperator : public Operator {
   PassState& pass_;
   const int32_t index_;  // of the layer
   const LayerWeights& layer_;
+  const int32_t padded_;  // the columns of gate, and of up
   ProductCutter cutter_;
   ProductCut cut_;
   OperatorRange range_;
