@@ -76,6 +76,12 @@ def published_qwen35(config):
         del config["intermediate_size"]
 
 
+def published_next(config):
+    """Qwen3-Next's spelling: an interval, and the rope's members beside the others."""
+    old_phi(config)
+    config["full_attention_interval"] = 4
+
+
 def long_rope(**members):
     return {"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0, 1.02, 1.1, 1.3, 1.7, 2.5],
             "long_factor": [1.1, 1.6, 2.5, 6.0, 13.0, 31.0], "partial_rotary_factor": 0.75, **members}
@@ -163,6 +169,18 @@ MODELS = [
     ("qwen3.5-moe-multimodal", "Qwen3_5MoeForConditionalGeneration",
      dict(text_config={**BASE, **QWEN35_MOE}, vision_config=QWEN35_VISION, image_token_id=0, video_token_id=1,
           vision_start_token_id=2, vision_end_token_id=3, tie_word_embeddings=False), dict(fused_experts=True, spell=lambda config: config["text_config"].pop("intermediate_size"))),
+    ("qwen2-moe", "Qwen2MoeForCausalLM",
+     dict(num_hidden_layers=3, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=24,
+          shared_expert_intermediate_size=56, mlp_only_layers=[1], rope_parameters=ROPE), dict(spell=plain_rope)),
+    ("olmoe", "OlmoeForCausalLM",
+     dict(intermediate_size=40, num_experts=8, num_experts_per_tok=3, rope_parameters=ROPE), dict(spell=plain_rope)),
+    ("mixtral", "MixtralForCausalLM",
+     dict(intermediate_size=56, num_local_experts=5, num_experts_per_tok=2, rope_parameters=ROPE), dict(spell=plain_rope)),
+    ("mixtral-bf16", "MixtralForCausalLM",
+     dict(hidden_size=128, head_dim=32, intermediate_size=56, num_local_experts=3, num_experts_per_tok=3,
+          tie_word_embeddings=True, rope_parameters=ROPE), dict(dtype=BF16, fused_experts=True)),
+    ("qwen3-next", "Qwen3NextForCausalLM", {**QWEN35_MOE, "num_hidden_layers": 5, "mlp_only_layers": [1]},
+     dict(spell=published_next)),
 ]
 
 
@@ -175,7 +193,7 @@ class Body:
 
 def randomize(model, generator):
     models.randomize(Body(model), generator)
-    if model.config.model_type.startswith("qwen3_5"):
+    if model.config.model_type.startswith(("qwen3_5", "qwen3_next")):
         for name, weight in model.named_parameters():
             if "norm" in name and not name.endswith("linear_attn.norm.weight"):
                 weight.data.sub_(1)  # these norms multiply by one more than their weight

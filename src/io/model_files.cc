@@ -51,7 +51,41 @@ std::string PlainName(const std::string& name, std::string_view prefix) {
   return is_part ? Joined(kPlainPrefix, rest) : name;
 }
 
+// In Mixtral's files, the parts of a layer's names and what other mixtures have in their place.
+constexpr std::string_view kMixtralMlp = ".block_sparse_moe.", kMlp = ".mlp.";
+constexpr std::pair<std::string_view, std::string_view> kMixtralParts[] = {
+    {".w1.", ".gate_proj."}, {".w3.", ".up_proj."}, {".w2.", ".down_proj."}};
+
+// Replaces the last occurrence of `from`, if there is one.
+bool ReplaceLast(std::string_view from, std::string_view to, std::string* name) {
+  const size_t at = name->rfind(from);
+  if (at == std::string::npos) return false;
+  name->replace(at, from.size(), to);
+  return true;
+}
+
 }  // namespace
+
+std::string MixtralName(const std::string& weight) {
+  std::string name = weight;
+  if (!ReplaceLast(kMlp, kMixtralMlp, &name)) return name;
+  for (const auto& [of_mixtral, part] : kMixtralParts) ReplaceLast(part, of_mixtral, &name);
+  return name;
+}
+
+void ModelFiles::UseNamesOfMixtures() {
+  std::vector<std::string> names;
+  for (const auto& entry : tensors_) {
+    if (entry.first.find(kMixtralMlp) != std::string::npos) names.push_back(entry.first);
+  }
+  for (const std::string& name : names) {
+    std::string plain = name;
+    ReplaceLast(kMixtralMlp, kMlp, &plain);
+    for (const auto& [of_mixtral, part] : kMixtralParts) ReplaceLast(of_mixtral, part, &plain);
+    tensors_.emplace(plain, tensors_.at(name));
+    tensors_.erase(name);
+  }
+}
 
 void ModelFiles::UsePlainNames() {
   // BERT's first checkpoints use TensorFlow's names.
@@ -148,6 +182,7 @@ Result<ModelFiles> ModelFiles::Open(const std::string& model_dir) {
                   model_dir + " has neither " + kSingleFile + " nor " + kIndexFile);
   }
   files.UsePlainNames();
+  files.UseNamesOfMixtures();
   SKEIN_RETURN_IF_ERROR(files.SplitExperts());
   return files;
 }

@@ -24,6 +24,10 @@ struct GgufLayout;
 // Called while weights are read, with the bytes read so far and the total.
 using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
 
+// The name that Mixtral's published files have for this tensor of a layer with experts, or the name
+// itself. Everything else uses the names of the other mixtures.
+std::string MixtralName(const std::string& weight);
+
 // The weights of a model directory: model.safetensors, else the shards that
 // model.safetensors.index.json names, else model.gguf. Every file is opened and checked at once.
 // Tensors have HuggingFace's names. Names of a decoder's tensors begin with "model.", whatever
@@ -83,6 +87,8 @@ class ModelFiles {
   // Adds a tensor of the GGUF file as the weights that it holds.
   Status AddGgufTensor(const GgufLayout& layout, const GgufTensor& tensor, const std::string& name);
   void UsePlainNames();
+  // Gives the tensors of Mixtral's layers the names of other mixtures.
+  void UseNamesOfMixtures();
   // Replaces tensors with the matrices of all experts by the matrices of each.
   Status SplitExperts();
   // The same for tensor `name`, of shape [experts, rows of `matrices`, columns]. The last `end`

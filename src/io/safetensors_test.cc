@@ -342,6 +342,31 @@ TEST_F(ModelFilesTest, SplitsTheTensorsOfAllExperts) {
   }
 }
 
+TEST_F(ModelFilesTest, GivesMixtralsTensorsTheNamesOfOtherMixtures) {
+  const std::string at = "model.layers.0.";
+  const std::pair<std::string, std::string> names[] = {
+      {"block_sparse_moe.experts.1.w1.weight", "mlp.experts.1.gate_proj.weight"},
+      {"block_sparse_moe.experts.1.w2.weight", "mlp.experts.1.down_proj.weight"},
+      {"block_sparse_moe.experts.1.w3.weight", "mlp.experts.1.up_proj.weight"},
+      {"block_sparse_moe.gate.weight", "mlp.gate.weight"},
+      {"self_attn.q_proj.weight", "self_attn.q_proj.weight"}};
+  std::string header;
+  for (size_t i = 0; i < std::size(names); ++i) {
+    header += (i == 0 ? "{\"" : ",\"") + at + names[i].first +
+              "\":" + Entry("F16", "1", std::to_string(2 * i) + "," + std::to_string(2 * i + 2));
+  }
+  Write("model.safetensors", FileBytes(header + "}", 2 * std::size(names)));
+  Result<ModelFiles> files = Open();
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  for (size_t i = 0; i < std::size(names); ++i) {
+    const auto& [of_mixtral, plain] = names[i];
+    EXPECT_EQ(MixtralName(at + plain), at + of_mixtral);
+    Result<TensorView> view = files->Find(at + plain);
+    ASSERT_TRUE(view.ok()) << view.status().message();
+    EXPECT_EQ(static_cast<size_t>(view->data[0]), 2 * i) << plain;
+  }
+}
+
 TEST_F(ModelFilesTest, RefusesTensorsOfExpertsThatAreNoEqualMatrices) {
   const std::string name = "model.layers.0.mlp.experts.gate_up_proj";
   const auto write = [&](const std::string& shape) {

@@ -183,6 +183,51 @@ TEST_F(ConfigTest, Qwen3Moe) {
   EXPECT_EQ(std::ranges::count(mixed.has_experts, true), 15);
 }
 
+TEST_F(ConfigTest, Qwen2Moe) {
+  const std::string text =
+      Edit(Edit(Edit(kQwen3Moe, "Qwen3MoeFor", "Qwen2MoeFor"), "qwen3_moe", "qwen2_moe"), "{",
+           R"({"shared_expert_intermediate_size": 5632, )");
+  const ModelConfig c = Good(text);
+  EXPECT_EQ(c.decoder.shared_expert_size, 5632);
+  EXPECT_EQ(c.MlpSize(0), 5632);
+  EXPECT_TRUE(c.qkv_bias && !c.o_bias && !c.decoder.qk_norm);
+  EXPECT_FALSE(Good(Edit(text, "{", R"({"qkv_bias": false, )")).qkv_bias);
+  EXPECT_EQ(Load(Edit(text, "5632", "0")).status().param(), "shared_expert_intermediate_size");
+  // A window that is switched off may have any size. Switched on, every other layer has it.
+  EXPECT_FALSE(
+      Good(Edit(text, R"("sliding_window": null)", R"("sliding_window": 0)")).has_local_layers());
+  const std::string on =
+      Edit(text, R"("use_sliding_window": false)", R"("use_sliding_window": true)");
+  EXPECT_EQ(Load(Edit(on, R"("sliding_window": null)", R"("sliding_window": 0)")).status().param(),
+            "sliding_window");
+  const ModelConfig windows =
+      Good(Edit(Edit(on, R"("sliding_window": null)", R"("sliding_window": 4096)"),
+                R"("max_window_layers": 48)", R"("max_window_layers": 3)"));
+  EXPECT_EQ(std::ranges::count(windows.local.layers, true), 2);
+  EXPECT_TRUE(windows.IsLocal(0) && windows.IsLocal(2));
+}
+
+TEST_F(ConfigTest, ExpertsOfTheSizeOfAnMlp) {
+  const std::string mixtral =
+      Edit(Edit(Edit(kMistral03, "MistralFor", "MixtralFor"), R"("mistral")", R"("mixtral")"), "{",
+           R"({"num_local_experts": 8, "num_experts_per_tok": 2, )");
+  const ModelConfig c = Good(mixtral);
+  EXPECT_EQ(c.num_experts, 8);
+  EXPECT_EQ(c.expert_size, 14336);
+  EXPECT_TRUE(c.norm_expert_weights && c.HasExperts(0) && c.HasExperts(31));
+  EXPECT_EQ(c.MlpSize(0), 0);
+  const std::string olmoe =
+      Edit(Edit(Edit(kMistral03, "MistralFor", "OlmoeFor"), R"("mistral")", R"("olmoe")"), "{",
+           R"({"num_experts": 64, "num_experts_per_tok": 8, "clip_qkv": null, )");
+  const ModelConfig o = Good(olmoe);
+  EXPECT_EQ(o.expert_size, 14336);
+  EXPECT_TRUE(o.decoder.qk_norm_spans_heads && !o.norm_expert_weights);
+  EXPECT_TRUE(Good(Edit(olmoe, "{", R"({"norm_topk_prob": true, )")).norm_expert_weights);
+  const Status clipped = Load(Edit(olmoe, "null", "8.0")).status();
+  EXPECT_EQ(clipped.code(), StatusCode::kUnsupported);
+  EXPECT_EQ(clipped.param(), "clip_qkv");
+}
+
 TEST_F(ConfigTest, Stories260K) {
   SKEIN_REQUIRE_SHARED();
   const Result<ModelConfig> config =

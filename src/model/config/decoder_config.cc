@@ -160,6 +160,12 @@ Status ReadVariants(const JsonObject& json, const DecoderFamily& family, ModelCo
   SKEIN_ASSIGN_OR_RETURN(const bool mlp_bias, ReadFlag(json, "mlp_bias", false));
   config->o_bias = family.attention_bias && attention_bias;
   config->qkv_bias = family.qkv_bias || config->o_bias;
+  if (family.qkv_bias_may_lack) {
+    SKEIN_ASSIGN_OR_RETURN(config->qkv_bias, ReadFlag(json, "qkv_bias", true));
+  }
+  if (family.may_clip && json.Has("clip_qkv")) {
+    return Unsupported(json, "clip_qkv", "is there; only null is supported");
+  }
   config->mlp_bias = family.mlp_bias && mlp_bias;
   config->decoder.qk_norm = family.qk_norm;
   config->decoder.qk_norm_spans_heads = family.qk_norm_spans_heads;

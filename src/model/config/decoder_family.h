@@ -16,6 +16,7 @@ enum class WindowRule : uint8_t {
   kNone,        // no layer
   kEveryLayer,  // every layer: Mistral; Phi-3, whose config may lack a window
   kSwitched,    // Qwen: with `use_sliding_window`, the layers from `max_window_layers` on
+  kAlternate,   // Qwen2-MoE: with `use_sliding_window`, every other layer below `max_window_layers`
   kPattern,     // Gemma 3, OLMo 3: all but every n-th layer, by `sliding_window_pattern`
 };
 
@@ -31,10 +32,11 @@ struct ExpertRules {
   // Every layer has them; else every `decoder_sparse_step`-th one that `mlp_only_layers` does not
   // name.
   bool in_every_layer = false;
-  bool replace_mlps = false;   // the config has no `intermediate_size`, as no layer has such an MLP
-  bool has_shared = false;     // `shared_expert_intermediate_size`
-  bool norms_weights = false;  // if `norm_topk_prob` is absent
-  bool has_norm_flag = true;   // whether the family knows `norm_topk_prob`
+  bool replace_mlps = false;  // the config has no `intermediate_size`, as no layer has such an MLP
+  const char* size_key = "moe_intermediate_size";  // the intermediate size of an expert
+  bool has_shared = false;                         // `shared_expert_intermediate_size`
+  bool norms_weights = false;                      // if `norm_topk_prob` is absent
+  bool has_norm_flag = true;                       // whether the family knows `norm_topk_prob`
 };
 
 // The facts that a family of decoders fixes, besides the sizes in its config.json. They are those
@@ -42,6 +44,7 @@ struct ExpertRules {
 struct DecoderFamily {
   Architecture architecture;
   bool qkv_bias = false;             // q, k and v always have biases
+  bool qkv_bias_may_lack = false;    // but not if `qkv_bias` is false
   bool attention_bias = false;       // `attention_bias` gives biases to q, k, v and o
   bool mlp_bias = false;             // `mlp_bias` gives biases to gate, up and down
   bool qk_norm = false;              // RMSNorm over each head of q and k
@@ -49,6 +52,7 @@ struct DecoderFamily {
   bool fused_projections = false;    // q, k, v are one matrix; so are gate, up
   bool partial_rotation = false;     // `partial_rotary_factor`, and longrope
   bool has_multipliers = false;      // Granite's four multipliers
+  bool may_clip = false;             // OLMoE: `clip_qkv` bounds q, k and v; only null is supported
   bool may_not_rotate = false;       // SmolLM3: `no_rope_layers` tells which layers have rope
   NormPlacement norms = NormPlacement::kBefore;
   // Gemma: gains are stored minus one, embeddings are multiplied by sqrt(hidden_size); the config

@@ -42,8 +42,7 @@ Status ReadMoeConfig(const JsonObject& json, const DecoderFamily& family, ModelC
                                                  ", more than the " +
                                                  std::to_string(config->num_experts) + " experts");
   }
-  SKEIN_RETURN_IF_ERROR(
-      ReadOwnSize(json, family, "moe_intermediate_size", kMaxWidth, &config->expert_size));
+  SKEIN_RETURN_IF_ERROR(ReadOwnSize(json, family, rules.size_key, kMaxWidth, &config->expert_size));
   if (rules.has_shared) {
     SKEIN_RETURN_IF_ERROR(ReadOwnSize(json, family, "shared_expert_intermediate_size", kMaxWidth,
                                       &config->decoder.shared_expert_size));

@@ -117,6 +117,14 @@ void AddFamily(const ModelShape& shape, Members* members) {
       m["norm_topk_prob"] = "true";
       AddExperts(shape, members);
       break;
+    case Architecture::kMixtral:
+      m["model_type"] = Quoted("mixtral");
+      m["num_experts_per_tok"] = std::to_string(shape.experts_per_token);
+      m["num_local_experts"] = std::to_string(shape.num_experts);
+      m["output_router_logits"] = "false";
+      m["router_aux_loss_coef"] = "0.02";
+      m["sliding_window"] = "null";
+      break;
     case Architecture::kQwen35:
       AddQwen35(shape, members);
       break;
@@ -287,6 +295,8 @@ std::vector<ModelShape> DecoderShapes() {
        llama3},
       {"mistral-7b", A::kMistral, 4096, 14336, 32, 32, 8, 0, 32768, 32768, 1e6, 1e-5, false, 0, 0,
        small},
+      {"mixtral-8x7b", A::kMixtral, 4096, 14336, 32, 32, 8, 0, 32000, 32768, 1e6, 1e-5, false, 0, 0,
+       small, 8, 2, 14336},
   };
 }
 

@@ -31,11 +31,17 @@ Result<std::vector<bool>> LayersOfRule(const JsonObject& json, const DecoderFami
   std::vector<bool> layers(config.num_layers, true);
   if (family.window == WindowRule::kPattern) return LayersOfPattern(json, family, config);
   if (!config.decoder.unrotated_layers.empty()) return config.decoder.unrotated_layers;  // SmolLM3
-  // In a mixture of experts, all layers have the window.
-  if (family.window != WindowRule::kSwitched || config.num_experts > 0) return layers;
+  const bool alternates = family.window == WindowRule::kAlternate;
+  // In Qwen3's mixtures of experts, all layers have the window.
+  if (!alternates && (family.window != WindowRule::kSwitched || config.num_experts > 0)) {
+    return layers;
+  }
   SKEIN_ASSIGN_OR_RETURN(const auto full_layers, json.Int("max_window_layers"));
-  // The default of both architectures is 28.
-  for (int32_t i = 0; i < config.num_layers; ++i) layers[i] = i >= full_layers.value_or(28);
+  // The default of these architectures is 28.
+  const int64_t border = full_layers.value_or(28);
+  for (int32_t i = 0; i < config.num_layers; ++i) {
+    layers[i] = alternates ? i % 2 == 0 && i < border : i >= border;
+  }
   return layers;
 }
 
@@ -65,11 +71,18 @@ Result<std::optional<std::vector<bool>>> ReadLayerTypes(const JsonObject& json,
 Status ReadWindow(const JsonObject& json, const DecoderFamily& family, ModelConfig* config) {
   if (family.window == WindowRule::kNone) return Status::Ok();
   SKEIN_ASSIGN_OR_RETURN(auto layers, ReadLayerTypes(json, config->num_layers));
-  SKEIN_ASSIGN_OR_RETURN(auto window, ReadSize(json, kWindow, kMaxPosition));
-  if (family.window == WindowRule::kSwitched) {
-    SKEIN_ASSIGN_OR_RETURN(const bool has_window, ReadFlag(json, "use_sliding_window", false));
-    if (!has_window) window.reset();
-  } else if (!json.Contains(kWindow)) {
+  const bool is_switched =
+      family.window == WindowRule::kSwitched || family.window == WindowRule::kAlternate;
+  bool is_on = true;
+  if (is_switched) {
+    SKEIN_ASSIGN_OR_RETURN(is_on, ReadFlag(json, "use_sliding_window", false));
+  }
+  std::optional<int32_t> window;
+  // The size of a window that is switched off may be 0.
+  if (is_on) {
+    SKEIN_ASSIGN_OR_RETURN(window, ReadSize(json, kWindow, kMaxPosition));
+  }
+  if (!is_switched && !json.Contains(kWindow)) {
     window = DefaultOf(family, kWindow);
     if (!window && !family.window_may_lack)
       return json.Error(kWindow, "is missing (null where there is none)");

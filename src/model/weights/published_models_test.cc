@@ -61,6 +61,7 @@ Json ScaledDown(Json config) {
   SetIfThere(config, "moe_intermediate_size", 32);
   SetIfThere(config, "shared_expert_intermediate_size", 24);
   SetIfThere(config, "num_experts", 8);
+  SetIfThere(config, "num_local_experts", 8);
   SetIfThere(config, "num_experts_per_tok", 2);
   for (const char* key : {"max_position_embeddings", "n_positions"}) {
     SetIfThere(config, key, kContext);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "io/model_files.h"
 #include "io/safetensors_writer.h"
 #include "model/weights/tensor_list.h"
 
@@ -118,7 +119,9 @@ Status WriteRandomWeights(const ModelConfig& config, const RandomWeightsOptions&
   std::vector<Distribution> distributions;
   std::vector<Chunk> chunks;
   for (const ModelTensor& tensor : tensors) {
-    specs.push_back({tensor.name, options.dtype, tensor.shape});
+    const bool is_mixtral = config.architecture == Architecture::kMixtral;
+    specs.push_back(
+        {is_mixtral ? MixtralName(tensor.name) : tensor.name, options.dtype, tensor.shape});
     distributions.push_back(DistributionOf(tensor, config, options.seed));
     const int64_t size = specs.back().num_elements();
     for (int64_t begin = 0; begin < size; begin += kChunkElements) {
