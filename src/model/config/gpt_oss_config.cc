@@ -7,8 +7,6 @@
 namespace skein {
 namespace {
 
-constexpr int64_t kMaxExperts = 4096;
-
 // The kernels have the numbers of all published models.
 Status CheckConstant(const JsonObject& json, const char* key, double wanted) {
   SKEIN_ASSIGN_OR_RETURN(const auto value, json.Double(key));
@@ -24,20 +22,7 @@ Status ReadGptOss(const JsonObject& json, ModelConfig* config) {
   SKEIN_RETURN_IF_ERROR(CheckConstant(json, "swiglu_alpha", 1.702));
   SKEIN_RETURN_IF_ERROR(CheckConstant(json, "swiglu_limit", 7.0));
   config->activation = Activation::kClampedSwiglu;
-  SKEIN_RETURN_IF_ERROR(RequireSize(json, "num_local_experts", kMaxExperts, &config->num_experts));
-  // The first files had the other name, too.
-  const char* per_token =
-      json.Has("num_experts_per_tok") ? "num_experts_per_tok" : "experts_per_token";
-  SKEIN_RETURN_IF_ERROR(RequireSize(json, per_token, kMaxExperts, &config->experts_per_token));
-  if (config->experts_per_token > config->num_experts) {
-    return json.Error(per_token, "is " + std::to_string(config->experts_per_token) +
-                                     ", more than the " + std::to_string(config->num_experts) +
-                                     " experts");
-  }
-  config->expert_size = config->intermediate_size;
-  config->norm_expert_weights = true;
   config->expert_bias = true;
-  config->has_experts.assign(config->num_layers, true);
   config->decoder.attention_sinks = true;
   SKEIN_ASSIGN_OR_RETURN(config->o_bias, ReadFlag(json, "attention_bias", true));
   config->qkv_bias = config->o_bias;

@@ -6,8 +6,8 @@
 
 namespace skein {
 
-// Reads the members in which gpt-oss differs from other decoders: experts with biases in every
-// layer, attention sinks, and the limits of its activation. Fails as LoadModelConfig does.
+// Sets what gpt-oss has besides a mixture of experts: biases, attention sinks, and an activation
+// whose constants are checked. Fails as LoadModelConfig does.
 Status ReadGptOss(const JsonObject& json, ModelConfig* config);
 
 }  // namespace skein

@@ -400,7 +400,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values("mistral-window", "qwen2-window", "gemma3-bf16", "phi3",
                                          "phi3-bf16", "olmo2-bf16", "granite-bf16", "smollm3-bf16",
                                          "qwen3.5", "qwen3.5-bf16", "qwen3.5-moe", "qwen2-moe",
-                                         "olmoe", "mixtral-bf16"),
+                                         "olmoe", "mixtral-bf16", "gpt-oss", "gpt-oss-bf16"),
                        ::testing::Values("f32", "bf16"), ::testing::Values("none"),
                        ::testing::ValuesIn(testing::VectorIsas())),
     BitsName);
@@ -412,6 +412,14 @@ INSTANTIATE_TEST_SUITE_P(Int8, ForwardBitsTest,
                                                               "qwen3.5-moe-bf16"),
                                             ::testing::Values("f32", "bf16"),
                                             ::testing::Values("int8", "int4"),
+                                            ::testing::ValuesIn(testing::VectorIsas())),
+                         BitsName);
+
+// Experts in the blocks of the file.
+INSTANTIATE_TEST_SUITE_P(FileBlocks, ForwardBitsTest,
+                         ::testing::Combine(::testing::Values("gpt-oss-mxfp4"),
+                                            ::testing::Values("f32", "bf16"),
+                                            ::testing::Values("auto"),
                                             ::testing::ValuesIn(testing::VectorIsas())),
                          BitsName);
 
