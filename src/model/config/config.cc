@@ -53,6 +53,7 @@ constexpr ArchitectureName kArchitectures[] = {
     {"Qwen3_5TextModel", "qwen3_5_text", Architecture::kQwen35, Head::kNone},
     {"GptOssForCausalLM", "gpt_oss", Architecture::kGptOss},
     {"Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", Architecture::kQwen35Moe},
+    {"Qwen3NextForCausalLM", "qwen3_next", Architecture::kQwen3Next},
     {"LlamaForSequenceClassification", "llama", Architecture::kLlama, Head::kClassifier},
     {"MistralForSequenceClassification", "mistral", Architecture::kMistral, Head::kClassifier},
     {"Qwen2ForSequenceClassification", "qwen2", Architecture::kQwen2, Head::kClassifier},

@@ -32,6 +32,7 @@ enum class Architecture {
   kQwen35,
   kGptOss,
   kQwen35Moe,
+  kQwen3Next,
   kBert,  // from here: encoders
   kRoberta,
   kXlmRoberta,
@@ -75,6 +76,9 @@ struct LinearLayers {
   // The heads of v that share a head of k are num_k_heads apart, as GGUF keeps them, and not
   // neighbours.
   bool tiled_v_heads = false;
+  // The files have q, k, v and z as one matrix, in which each head of k and its heads of v follow
+  // each other; and b and a as another one (Qwen3-Next).
+  bool fused_inputs = false;
 
   // The head of q and k that a head of v reads.
   int32_t KHeadOf(int32_t v_head) const {

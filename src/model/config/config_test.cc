@@ -352,7 +352,7 @@ TEST_F(ConfigTest, SlidingWindows) {
 TEST_F(ConfigTest, Refusals) {
   using Code = StatusCode;
   ExpectRefused({
-      {Edit(kQwen3, "Qwen3For", "Qwen3NextFor"), Code::kUnsupported, "architectures"},
+      {Edit(kQwen3, "Qwen3For", "Qwen3OmniFor"), Code::kUnsupported, "architectures"},
       {Edit(kQwen3, R"(["Qwen3ForCausalLM"])", "[]"), Code::kInvalidArgument, "architectures"},
       {Edit(kQwen3, R"("qwen3")", R"("gemma")"), Code::kInvalidArgument, "model_type"},
       {Edit(kQwen3, "silu", "gelu"), Code::kUnsupported, "hidden_act"},

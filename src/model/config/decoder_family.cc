@@ -38,6 +38,12 @@ constexpr SizeDefault kQwen35MoeSizes[] = {
     {"num_experts", 256},           {"num_experts_per_tok", 8},
 };
 
+// The defaults of transformers for Qwen3-Next's linear layers.
+constexpr SizeDefault kQwen3NextSizes[] = {
+    {"linear_key_head_dim", 128},   {"linear_value_head_dim", 128}, {"linear_num_key_heads", 16},
+    {"linear_num_value_heads", 32}, {"linear_conv_kernel_dim", 4},  {"full_attention_interval", 4},
+};
+
 constexpr DecoderFamily kFamilies[] = {
     {.architecture = Architecture::kLlama,
      .attention_bias = true,
@@ -150,6 +156,15 @@ constexpr DecoderFamily kFamilies[] = {
                  .norms_weights = true,
                  .has_norm_flag = false},
      .defaults = kQwen35MoeSizes},
+    {.architecture = Architecture::kQwen3Next,
+     .qk_norm = true,
+     .partial_rotation = true,
+     .head_dim = 256,
+     .has_linear_layers = true,
+     .fused_linear_inputs = true,
+     .rotated_part = 0.25,
+     .experts = {.exist = true, .has_shared = true, .norms_weights = true},
+     .defaults = kQwen3NextSizes},
 };
 
 }  // namespace

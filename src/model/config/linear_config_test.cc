@@ -113,6 +113,27 @@ TEST(LinearConfig, ReadsMixturesOfExperts) {
   EXPECT_EQ(RefusedMember(json, StatusCode::kInvalidArgument), "num_experts_per_tok");
 }
 
+TEST(LinearConfig, ReadsQwen3Next) {
+  nlohmann::json json = LinearTextConfig();
+  json["architectures"] = {"Qwen3NextForCausalLM"};
+  json["model_type"] = "qwen3_next";
+  json["num_experts"] = 512;
+  json["num_experts_per_tok"] = 10;
+  json["moe_intermediate_size"] = 32;
+  json["shared_expert_intermediate_size"] = 48;
+  json["mlp_only_layers"] = {2};
+  const ModelConfig config = ReadLinearModel(json);
+  EXPECT_TRUE(config.decoder.linear.fused_inputs);
+  EXPECT_TRUE(config.norm_expert_weights);
+  EXPECT_EQ(config.MlpSize(1), 48);
+  EXPECT_EQ(config.MlpSize(2), 96);
+  EXPECT_EQ(RotaryDim(config.rope, config.head_dim), 64);
+  json["norm_topk_prob"] = false;
+  EXPECT_FALSE(ReadLinearModel(json).norm_expert_weights);
+  json.erase("intermediate_size");
+  EXPECT_EQ(RefusedMember(json, StatusCode::kInvalidArgument), "intermediate_size");
+}
+
 TEST(LinearConfig, RefusesByName) {
   for (const auto& [key, value] :
        {std::pair<const char*, nlohmann::json>("attn_output_gate", false),

@@ -16,8 +16,8 @@ Status DecoderLoader::Walk() {
 Status DecoderLoader::WalkLayer(const DecoderLayerNames& names, LayerWeights& layer) {
   const int32_t hidden = config_.hidden_size;
   SKEIN_RETURN_IF_ERROR(Norm(names.attn_norm, hidden, layer.attn_norm));
-  SKEIN_RETURN_IF_ERROR(names.linear_qkv.empty() ? WalkAttention(names, layer)
-                                                 : WalkLinear(names, layer));
+  SKEIN_RETURN_IF_ERROR(names.conv.empty() ? WalkAttention(names, layer)
+                                           : WalkLinear(names, layer));
   SKEIN_RETURN_IF_ERROR(Norm(names.post_attn_norm, hidden, layer.post_attn_norm));
   SKEIN_RETURN_IF_ERROR(Norm(names.mlp_norm, hidden, layer.mlp_norm));
   SKEIN_RETURN_IF_ERROR(names.experts.empty() ? WalkMlp(names, config_.intermediate_size, layer)
@@ -65,16 +65,39 @@ Status DecoderLoader::WalkAttention(const DecoderLayerNames& names, LayerWeights
   return config_.o_bias ? loader_.Bias(o, hidden, layer.o_bias) : Status::Ok();
 }
 
+std::vector<TensorPart> DecoderLoader::PartsOfLinear(const DecoderLayerNames& names) const {
+  const LinearLayers& shape = config_.decoder.linear;
+  const int32_t heads = shape.num_v_heads;
+  const int32_t conv = shape.conv_width(), b = conv + shape.v_width(), a = b + heads;
+  if (names.linear_qkvz.empty()) {
+    return {{names.linear_qkv, 0, conv},
+            {names.linear_z, conv, shape.v_width()},
+            {names.linear_b, b, heads},
+            {names.linear_a, a, heads}};
+  }
+  // The rows of one head of k: its q and k, then the v of its heads of v, then their z. In the
+  // other matrix: the b of these heads, then their a.
+  const int32_t k = shape.k_dim, k_width = shape.k_width();
+  const int32_t own = heads / shape.num_k_heads, v = own * shape.v_dim;
+  std::vector<TensorPart> parts;
+  for (int32_t head = 0; head < shape.num_k_heads; ++head) {
+    const int32_t from = head * (2 * k + 2 * v), from_ba = head * 2 * own;
+    parts.push_back({names.linear_qkvz, head * k, k, from, b});
+    parts.push_back({names.linear_qkvz, k_width + head * k, k, from + k, b});
+    parts.push_back({names.linear_qkvz, 2 * k_width + head * v, v, from + 2 * k, b});
+    parts.push_back({names.linear_qkvz, conv + head * v, v, from + 2 * k + v, b});
+    parts.push_back({names.linear_ba, b + head * own, own, from_ba, 2 * heads});
+    parts.push_back({names.linear_ba, a + head * own, own, from_ba + own, 2 * heads});
+  }
+  return parts;
+}
+
 Status DecoderLoader::WalkLinear(const DecoderLayerNames& names, LayerWeights& layer) {
   const LinearLayers& shape = config_.decoder.linear;
   const int32_t hidden = config_.hidden_size, heads = shape.num_v_heads;
-  const int32_t conv = shape.conv_width(), z_end = conv + shape.v_width();
+  const int32_t conv = shape.conv_width();
   LinearWeights& linear = layer.linear;
-  SKEIN_RETURN_IF_ERROR(loader_.Matrix({{names.linear_qkv, 0, conv},
-                                        {names.linear_z, conv, shape.v_width()},
-                                        {names.linear_b, z_end, heads},
-                                        {names.linear_a, z_end + heads, heads}},
-                                       shape.width(), hidden, linear.in));
+  SKEIN_RETURN_IF_ERROR(loader_.Matrix(PartsOfLinear(names), shape.width(), hidden, linear.in));
   std::vector<float> taps;  // [conv_width, kConvWidth]
   SKEIN_RETURN_IF_ERROR(loader_.Tensor(names.conv, {conv, 1, kConvWidth}, taps));
   linear.conv.resize(taps.size());

@@ -27,6 +27,8 @@ class DecoderLoader {
   // to *gate.
   std::vector<TensorPart> PartsOfQkv(const DecoderLayerNames& names,
                                      std::vector<TensorPart>* gate) const;
+  // The parts of a linear layer's input matrix.
+  std::vector<TensorPart> PartsOfLinear(const DecoderLayerNames& names) const;
   // `mlp`: the intermediate size.
   Status WalkMlp(const DecoderLayerNames& names, int32_t mlp, LayerWeights& layer);
   Status WalkExperts(const DecoderLayerNames& names, LayerWeights& layer);

@@ -7,12 +7,17 @@ namespace skein {
 
 namespace {
 
-void NameLinear(const std::string& layer, DecoderLayerNames* names) {
+void NameLinear(const ModelConfig& config, const std::string& layer, DecoderLayerNames* names) {
   const std::string linear = layer + "linear_attn.";
-  names->linear_qkv = linear + "in_proj_qkv";
-  names->linear_z = linear + "in_proj_z";
-  names->linear_b = linear + "in_proj_b";
-  names->linear_a = linear + "in_proj_a";
+  if (config.decoder.linear.fused_inputs) {
+    names->linear_qkvz = linear + "in_proj_qkvz";
+    names->linear_ba = linear + "in_proj_ba";
+  } else {
+    names->linear_qkv = linear + "in_proj_qkv";
+    names->linear_z = linear + "in_proj_z";
+    names->linear_b = linear + "in_proj_b";
+    names->linear_a = linear + "in_proj_a";
+  }
   names->conv = linear + "conv1d.weight";
   names->a_log = linear + "A_log";
   names->dt_bias = linear + "dt_bias";
@@ -53,7 +58,7 @@ DecoderLayerNames NamesOfDecoderLayer(const ModelConfig& config, int32_t layer) 
   }
   if (norms == NormPlacement::kAround) names.mlp_norm = at + "pre_feedforward_layernorm";
   if (config.IsLinear(layer)) {
-    NameLinear(at, &names);
+    NameLinear(config, at, &names);
   } else {
     NameAttention(config, at, &names);
   }

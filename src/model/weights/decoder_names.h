@@ -20,7 +20,10 @@ struct DecoderLayerNames {
   std::string gate_up;  // instead of gate and up: one matrix of gate, then up
   std::string down;
   // A linear layer has these instead of q, k, v and o. conv, a_log and dt_bias are complete names.
-  std::string linear_qkv, linear_z, linear_b, linear_a, conv, a_log, dt_bias, linear_norm;
+  std::string linear_qkv, linear_z, linear_b, linear_a;
+  // Instead of these four, if the files have them as two matrices (LinearLayers::fused_inputs).
+  std::string linear_qkvz, linear_ba;
+  std::string conv, a_log, dt_bias, linear_norm;
   // A mixture of experts. Expert i is experts + "i." + gate_proj, ... The names of gate, up and
   // down are those of the shared expert, if there is one.
   std::string router, experts, shared_gate;

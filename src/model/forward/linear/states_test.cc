@@ -188,7 +188,7 @@ std::string StatesName(const ::testing::TestParamInfo<StatesTest::ParamType>& pa
 
 INSTANTIATE_TEST_SUITE_P(Models, StatesTest,
                          ::testing::Combine(::testing::Values("qwen3.5", "qwen3.5-bf16",
-                                                              "qwen3.5-moe"),
+                                                              "qwen3.5-moe", "qwen3-next"),
                                             ::testing::Values("f32", "bf16"),
                                             ::testing::ValuesIn(testing::VectorIsas())),
                          StatesName);
