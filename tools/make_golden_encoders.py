@@ -58,6 +58,10 @@ DEBERTA = dict(vocab_size=64, hidden_size=32, intermediate_size=56, num_hidden_l
 # The other spellings: every distance has a row of its own, and its own projections.
 DEBERTA_PLAIN = {**DEBERTA, "position_buckets": -1, "max_relative_positions": 40, "share_att_key": False, "norm_rel_ebd": "none",
                  "type_vocab_size": 2, "position_biased_input": True, "pos_att_type": "c2p|p2c"}
+# Distances of a long prompt pass the largest one, which is 128.
+MPNET = dict(vocab_size=64, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2, hidden_act="gelu",
+             layer_norm_eps=1e-5, pad_token_id=1, bos_token_id=0, eos_token_id=2, max_position_embeddings=642,
+             relative_attention_num_buckets=32)
 # As published files spell it.
 OLD_ROPES = dict(global_attn_every_n_layers=3, global_rope_theta=160000.0, local_rope_theta=10000.0)
 
@@ -105,6 +109,9 @@ MODELS = [
      {**DEBERTA, "hidden_size": 40, "pooler_hidden_size": 40, "num_attention_heads": 5, "num_labels": 3}),
     ("deberta-v2-classifier", "DebertaV2ForSequenceClassification", {**DEBERTA_PLAIN, "num_labels": 2}),
     ("deberta-v3-masked-lm", "DebertaV2ForMaskedLM", {**DEBERTA, "num_hidden_layers": 1}),
+    ("mpnet", "MPNetModel", MPNET),
+    ("mpnet-masked-lm", "MPNetForMaskedLM", {**MPNET, "hidden_size": 40, "num_attention_heads": 5}),
+    ("mpnet-classifier", "MPNetForSequenceClassification", {**MPNET, "num_labels": 3}),
 ]
 
 
@@ -117,8 +124,8 @@ def randomize(model, generator):
         elif name.endswith("bias"):
             noise = 0.5 * noise
         elif "embeddings" not in name:
-            gain = 1.6 if any(part in name for part in ("query", "key", "q_lin", "k_lin")) else 1
-            noise = gain * noise / weight.shape[1]**0.5
+            gain = 1.6 if any(part in name for part in ("query", "key", "q_lin", "k_lin", "attn.q", "attn.k")) else 1
+            noise = noise if "attention_bias" in name else gain * noise / weight.shape[1]**0.5
         weight.data.copy_(noise)
 
 
@@ -256,7 +263,7 @@ def make_model(folder, name, members, seed):
     if modern or rotates:
         give_double_ropes(model)
     prompts = []
-    lengths = {"modernbert": MODERN_PROMPTS, "deberta-v2": DEBERTA_PROMPTS}.get(model.config.model_type, PROMPTS)
+    lengths = {"modernbert": MODERN_PROMPTS, "deberta-v2": DEBERTA_PROMPTS, "mpnet": MODERN_PROMPTS}.get(model.config.model_type, PROMPTS)
     for length, begin in lengths:
         ids = torch.randint(3, 64, (length,), generator=generator).tolist()
         prompts.append(compute(model, ids, begin))

@@ -252,6 +252,18 @@ def bert_uncased():
     return made
 
 
+def mpnet():
+    """BERT's words between RoBERTa's special tokens."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(), pre.BertPreTokenizer()
+    tokenizer.train_from_iterator(corpus(), trainers.WordPieceTrainer(
+        vocab_size=700, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "[UNK]"], limit_alphabet=90, show_progress=False))
+    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False)])
+    tokenizer.decoder = decoders.WordPiece(prefix="##")
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=True, add_prefix_space=False)
+    return tokenizer, "<s>", "</s>"
+
+
 def bert_cased():
     made = word_piece(700, normalizers.BertNormalizer(lowercase=False, strip_accents=False),
                       pre.BertPreTokenizer(), max_input_chars_per_word=12)
@@ -391,7 +403,7 @@ TOKENIZERS = {
     "o200k-style": o200k, "roberta-style": roberta, "bert-uncased-style": bert_uncased,
     "bert-cased-style": bert_cased, "wordpiece-parts": word_piece_signs, "wordlevel-parts": word_level,
     "modernbert-style": modernbert, "mmbert-style": mmbert, "xlm-roberta-style": xlm_roberta, "deberta-style": deberta,
-    "t5-style": t5, "unigram-bytes": unigram_bytes, "bpe-words": bpe_words}
+    "t5-style": t5, "unigram-bytes": unigram_bytes, "bpe-words": bpe_words, "mpnet-style": mpnet}
 
 
 def main():

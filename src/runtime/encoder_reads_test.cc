@@ -121,7 +121,7 @@ class EncoderReadsTest : public ::testing::Test {
 };
 
 TEST_F(EncoderReadsTest, Embeddings) {
-  for (const char* name : {"bert", "roberta", "distilbert", "modernbert"}) {
+  for (const char* name : {"bert", "roberta", "distilbert", "mpnet", "modernbert"}) {
     SCOPED_TRACE(name);
     Load(name, Pooling::kMean);
     ExpectGolden("mean", EmbedSpec{});
@@ -133,8 +133,9 @@ TEST_F(EncoderReadsTest, Embeddings) {
 }
 
 TEST_F(EncoderReadsTest, Classes) {
-  for (const char* name : {"bert-classifier", "roberta-classifier", "xlm-roberta-reranker",
-                           "distilbert-classifier", "modernbert-biases", "modernbert-reranker"}) {
+  for (const char* name :
+       {"bert-classifier", "roberta-classifier", "xlm-roberta-reranker", "distilbert-classifier",
+        "mpnet-classifier", "modernbert-biases", "modernbert-reranker"}) {
     SCOPED_TRACE(name);
     Load(name);
     ExpectGolden("outputs", ClassifySpec{});
@@ -151,7 +152,7 @@ TEST_F(EncoderReadsTest, HybridWithoutKvBlocksHasTheSameBits) {
   for (const char* name : {"bert", "modernbert"}) {
     EXPECT_EQ(ask(name, EmbedSpec{}, true), ask(name, EmbedSpec{}, false));
   }
-  for (const char* name : {"roberta-classifier", "modernbert-biases"}) {
+  for (const char* name : {"roberta-classifier", "mpnet-classifier", "modernbert-biases"}) {
     EXPECT_EQ(ask(name, ClassifySpec{}, true), ask(name, ClassifySpec{}, false));
   }
 }

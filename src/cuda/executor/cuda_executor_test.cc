@@ -425,6 +425,8 @@ TEST(CudaExecutor, OtherModelsAreRefusedByName) {
             "shared_expert_intermediate_size");
   EXPECT_EQ(refused([](ModelConfig& config) { config.encoder.relative.span = 5; }),
             "position_buckets");
+  EXPECT_EQ(refused([](ModelConfig& config) { config.encoder.relative_bias.num_buckets = 32; }),
+            "relative_attention_num_buckets");
 }
 
 }  // namespace

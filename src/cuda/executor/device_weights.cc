@@ -92,6 +92,9 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
   if (c.encoder.relative.num_rows() % kPanelCols != 0) {
     return refuse("position_buckets", "a number of distances that is no multiple of 8");
   }
+  if (c.encoder.relative_bias.num_buckets > 0) {
+    return refuse("relative_attention_num_buckets", "a relative attention bias");
+  }
   if (c.num_experts > kMaxExperts) return refuse("num_experts", "more than 1024 experts");
   if (c.experts_per_token > kMaxExpertsPerToken) {
     return refuse("num_experts_per_tok", "more than 32 experts of a token");

@@ -40,6 +40,7 @@ enum class Architecture {
   kNomicBert,
   kGte,
   kDebertaV2,  // and v3
+  kMpnet,
   kModernBert,
 };
 const char* NameOf(Architecture architecture);  // as config.json spells it: "LlamaForCausalLM"
@@ -107,6 +108,16 @@ struct RelativeAttention {
   int32_t num_rows() const { return 2 * span; }
 };
 
+// Relative attention bias (Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a
+// Unified Text-to-Text Transformer", section 2.1), which all layers share. A number for each head
+// and each bucket of distances is added to the scaled score of a query and a key.
+struct RelativeBias {
+  // Half of the buckets are for keys before the query and the query itself, half for keys behind.
+  // The nearer half of each has a bucket for each distance. 0: there is no bias.
+  int32_t num_buckets = 0;
+  int32_t max_distance = 0;  // from here on, all distances share a bucket
+};
+
 // The sparse vector of a SPLADE model (Formal et al. 2021, "SPLADE: Sparse Lexical and Expansion
 // Model for First Stage Ranking", section 3.1). Its element for an id of the vocabulary is the
 // maximum, over the tokens of a row, of log(1 + relu(logit)).
@@ -127,6 +138,7 @@ struct EncoderFields {
   int32_t first_position = 0;  // row of the position table for token 0
   bool has_positions = true;   // DeBERTa v3 has no position table; nor has an encoder that rotates
   RelativeAttention relative;  // DeBERTa
+  RelativeBias relative_bias;  // MPNet
   // Rope in place of learned positions, and a gate in the MLP (NomicBERT, GTE).
   bool rotates = false;
   // These two: the files have the names that transformers gives, not those of the published files.

@@ -139,12 +139,20 @@ void AddFamily(const ModelShape& shape, Members* members) {
   }
 }
 
-// Replaces the members of decoders by the members of ModernBERT.
+// Replaces the members of decoders by those of an encoder.
 void AddEncoder(const ModelShape& shape, Members* members) {
   Members& m = *members;
   for (const char* key : {"attention_dropout", "hidden_act", "num_key_value_heads", "rms_norm_eps",
                           "rope_theta", "use_cache"}) {
     m.erase(key);
+  }
+  if (shape.architecture == Architecture::kMpnet) {
+    m["model_type"] = Quoted("mpnet");
+    m["hidden_act"] = Quoted("gelu");
+    m["layer_norm_eps"] = Number(shape.rms_norm_eps);
+    m["pad_token_id"] = "1";
+    m["relative_attention_num_buckets"] = "32";
+    return;
   }
   m["model_type"] = Quoted("modernbert");
   m["attention_bias"] = m["mlp_bias"] = m["norm_bias"] = "false";
@@ -188,6 +196,28 @@ std::vector<ModelShape> EncoderShapes() {
                       .local_attention = 128});
   }
   return shapes;
+}
+
+std::vector<ModelShape> MpnetShapes() {
+  ModelShape base = {.name = "all-mpnet-base-v2",
+                     .architecture = Architecture::kMpnet,
+                     .hidden_size = 768,
+                     .intermediate_size = 3072,
+                     .num_layers = 12,
+                     .num_heads = 12,
+                     .num_kv_heads = 12,
+                     .vocab_size = 30527,
+                     .max_position = 514,
+                     .rms_norm_eps = 1e-5,
+                     .tie_embeddings = true,
+                     .tokens = {0, {2}}};
+  ModelShape tiny = base;
+  tiny.name = "tiny-mpnet";
+  tiny.hidden_size = 128;
+  tiny.intermediate_size = 384;
+  tiny.num_layers = tiny.num_heads = tiny.num_kv_heads = 4;
+  tiny.vocab_size = 0;
+  return {std::move(tiny), std::move(base)};
 }
 
 std::vector<ModelShape> LinearShapes() {
@@ -307,6 +337,7 @@ std::span<const ModelShape> ModelShapes() {
     std::vector<ModelShape> shapes = DecoderShapes();
     for (ModelShape& shape : LinearShapes()) shapes.push_back(std::move(shape));
     for (ModelShape& shape : EncoderShapes()) shapes.push_back(std::move(shape));
+    for (ModelShape& shape : MpnetShapes()) shapes.push_back(std::move(shape));
     return shapes;
   }();
   return kShapes;
@@ -345,8 +376,8 @@ std::string ShapeConfigJson(const ModelShape& shape, int32_t vocab_size,
       {"vocab_size", std::to_string(shape.vocab_size > 0 ? shape.vocab_size : vocab_size)},
   };
   if (shape.head_dim > 0) members["head_dim"] = std::to_string(shape.head_dim);
-  shape.architecture == Architecture::kModernBert ? AddEncoder(shape, &members)
-                                                  : AddFamily(shape, &members);
+  shape.architecture >= Architecture::kBert ? AddEncoder(shape, &members)
+                                            : AddFamily(shape, &members);
   return Object(members);
 }
 

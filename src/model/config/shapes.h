@@ -34,8 +34,8 @@ struct ModelShape {
   int32_t shared_expert_size = 0;  // 0: no expert of every token
   // For Qwen3.5, in which every fourth layer attends.
   int32_t linear_k_heads = 0, linear_v_heads = 0, linear_head_dim = 0;
-  // For ModernBERT. rope_theta is then that of global layers, and rms_norm_eps is that of
-  // LayerNorm.
+  // For encoders, rms_norm_eps is that of LayerNorm. For ModernBERT, whose rope_theta is that of
+  // global layers:
   double local_rope_theta = 0;
   int32_t local_attention = 0;  // tokens of the window of local layers
 };

@@ -43,6 +43,11 @@ PassState::PassState(const ForwardContext& forward_context, const ForwardLimits&
           config().encoder.relative.span == 0
               ? nullptr
               : std::make_unique<RelativeRows>(config().encoder.relative, limits.max_tokens)),
+      distance_bias(weights().distance_bias.empty()
+                        ? nullptr
+                        : std::make_unique<DistanceBias>(
+                              config().encoder.relative_bias, weights().distance_bias,
+                              std::min(limits.max_tokens, config().max_position))),
       expert_routes(config(), limits.chunk()),
       expert_gate_up(config().num_experts),
       expert_down(config().num_experts) {

@@ -12,6 +12,7 @@
 #include "model/forward/grouped_cut.h"
 #include "model/forward/layout.h"
 #include "model/forward/product_cut.h"
+#include "model/forward/relative/distance_bias.h"
 #include "model/forward/relative/relative_rows.h"
 #include "model/forward/workspace.h"
 
@@ -106,6 +107,7 @@ struct PassState {
   BatchLayout layout;
   AttentionTiles tiles, local_tiles;                  // for global and for local layers
   std::unique_ptr<const RelativeRows> relative_rows;  // null: no RelativeAttention
+  std::unique_ptr<const DistanceBias> distance_bias;  // null: no RelativeBias
   // For a mixture of experts: the routes and products of the present layer and chunk.
   ExpertRoutes expert_routes;
   GroupedCut expert_gate_up, expert_down;

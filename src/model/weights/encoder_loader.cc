@@ -34,6 +34,7 @@ Status EncoderLoader::WalkBert() {
                                              config_.hidden_size, weights_.segments));
   }
   if (!names.distances.empty()) SKEIN_RETURN_IF_ERROR(WalkDistances(names));
+  if (!names.distance_bias.empty()) SKEIN_RETURN_IF_ERROR(WalkDistanceBias(names.distance_bias));
   std::string norm = names.norm;  // the norm of the layer's input
   for (int32_t i = 0; i < config_.num_layers; ++i) {
     LayerWeights& layer = weights_.layers[i];
@@ -128,6 +129,23 @@ Status EncoderLoader::WalkDistances(const EncoderNames& names) {
     const double inverse = 1 / std::sqrt(squares / hidden + config_.encoder.layer_norm_eps);
     for (int32_t i = 0; i < hidden; ++i) {
       x[i] = static_cast<float>((x[i] - mean) * inverse * gain[i] + bias[i]);
+    }
+  }
+  return Status::Ok();
+}
+
+// Reads RelativeBias, which the files have as [num_buckets, num_heads]. Attention adds it before it
+// scales the scores.
+Status EncoderLoader::WalkDistanceBias(const std::string& name) {
+  const int32_t buckets = config_.encoder.relative_bias.num_buckets, heads = config_.num_heads;
+  std::vector<float> table;
+  SKEIN_RETURN_IF_ERROR(loader_.FloatTable(name, 0, buckets, heads, table));
+  if (loader_.checking()) return Status::Ok();
+  const double divisor = std::sqrt(static_cast<double>(config_.head_dim));
+  for (int32_t head = 0; head < heads; ++head) {
+    for (int32_t bucket = 0; bucket < buckets; ++bucket) {
+      const double bias = table[size_t(bucket) * heads + head];
+      weights_.distance_bias.push_back(static_cast<float>(bias * divisor));
     }
   }
   return Status::Ok();

@@ -31,6 +31,7 @@ class EncoderLoader {
   Status WalkProjection();
   Status WalkBertLayer(const EncoderLayerNames& names, LayerWeights& layer);
   Status WalkDistances(const EncoderNames& names);
+  Status WalkDistanceBias(const std::string& name);
   Status WalkDistanceLayer(const EncoderLayerNames& names, LayerWeights& layer);
   Status ProjectDistances(const std::string& name, PackedWeight& out);
   Status WalkRotatingLayer(const EncoderLayerNames& names, LayerWeights& layer);

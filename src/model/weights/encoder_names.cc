@@ -18,6 +18,8 @@ std::string Prefix(const ModelConfig& config) {
       return "distilbert.";
     case Architecture::kDebertaV2:
       return "deberta.";
+    case Architecture::kMpnet:
+      return "mpnet.";
     default:
       return "roberta.";
   }
@@ -103,6 +105,9 @@ EncoderNames NamesOfEncoder(const ModelConfig& config) {
     names.distances = prefix + "encoder.rel_embeddings";
     names.distance_norm = prefix + "encoder.LayerNorm";
   }
+  if (config.encoder.relative_bias.num_buckets > 0) {
+    names.distance_bias = prefix + "encoder.relative_attention_bias";
+  }
   if (config.head == Head::kMaskedLanguageModel) NameMaskedHead(config, &names);
   if (config.head != Head::kClassifier) return names;
   names.head_activation = Activation::kTanh;
@@ -149,6 +154,13 @@ EncoderLayerNames NamesOfEncoderLayer(const ModelConfig& config, int32_t layer) 
                              at + "intermediate.dense",
                              at + "output.dense",
                              at + "output.LayerNorm"};
+  if (config.architecture == Architecture::kMpnet) {
+    names.query = at + "attention.attn.q";
+    names.key = at + "attention.attn.k";
+    names.value = at + "attention.attn.v";
+    names.attn_out = at + "attention.attn.o";
+    names.attn_norm = at + "attention.LayerNorm";
+  }
   if (!relative) return names;
   const bool shares = config.encoder.relative.shares_projections;
   names.distance_key = shares ? names.key : at + "attention.self.pos_key_proj";

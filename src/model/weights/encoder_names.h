@@ -13,6 +13,7 @@ struct EncoderNames {
   std::string positions;                 // empty: rope
   std::string segments;                  // empty: no segments
   std::string distances, distance_norm;  // of RelativeAttention; empty: none
+  std::string distance_bias;             // of RelativeBias; empty: none
   std::string head_dense, head_out;      // empty: no classifier
   // These are the head's that predicts masked tokens, with head_dense. Files may have the biases of
   // the logits under the decoder's name. Empty: no such head.

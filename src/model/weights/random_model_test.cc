@@ -27,7 +27,7 @@ TEST(ModelShapes, ConfigsLoadAndCountAsPublished) {
       {"qwen3-8b", 8190735360},       {"llama3.2-1b", 1235814400},     {"llama3.2-3b", 3212749824},
       {"qwen3-30b-a3b", 30532122624}, {"llama3-8b", 8030261248},       {"mistral-7b", 7248023552},
       {"modernbert-base", 149014272}, {"modernbert-large", 394781696}, {"mmbert-small", 140493696},
-      {"mmbert-base", 306939648}};
+      {"mmbert-base", 306939648},     {"all-mpnet-base-v2", 108895872}};
   size_t checked = 0;
   for (const ModelShape& shape : ModelShapes()) {
     SCOPED_TRACE(shape.name);

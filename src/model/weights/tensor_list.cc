@@ -103,6 +103,10 @@ class EncoderLister {
       Table(names.distances, config_.encoder.relative.num_rows());
       if (config_.encoder.relative.normed) Norm(names.distance_norm);
     }
+    if (!names.distance_bias.empty()) {
+      Linear(names.distance_bias, config_.encoder.relative_bias.num_buckets, config_.num_heads,
+             TensorRole::kEmbedding, false);
+    }
     Norm(names.norm);
     for (int32_t i = 0; i < config_.num_layers; ++i) {
       const EncoderLayerNames layer = NamesOfEncoderLayer(config_, i);

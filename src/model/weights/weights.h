@@ -130,6 +130,8 @@ struct ModelWeights {
   // For an encoder:
   std::vector<float> positions;  // [max_position, hidden], from first_position on
   std::vector<float> segments;   // [num_segments, hidden]
+  // [num_heads, num_buckets]: RelativeBias, divided by the factor of the scores; empty: none
+  std::vector<float> distance_bias;
 
   // For a classifier: out · norm(act(dense · h + dense_bias)) + out_bias. For a head that predicts
   // masked tokens, `output` and `output_bias` are in place of head_out.

@@ -210,6 +210,7 @@ INSTANTIATE_TEST_SUITE_P(
         Suite{"tests/data/tokenizers/roberta-style", "cases.jsonl"},
         Suite{"tests/data/tokenizers/bert-uncased-style", "cases.jsonl"},
         Suite{"tests/data/tokenizers/bert-cased-style", "cases.jsonl"},
+        Suite{"tests/data/tokenizers/mpnet-style", "cases.jsonl"},
         Suite{"tests/data/tokenizers/modernbert-style", "cases.jsonl"},
         Suite{"tests/data/tokenizers/mmbert-style", "cases.jsonl"},
         Suite{"tests/data/tokenizers/wordpiece-parts", "cases.jsonl"},

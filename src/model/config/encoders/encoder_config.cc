@@ -11,6 +11,10 @@ namespace {
 
 constexpr int64_t kMaxClasses = 1 << 20;
 
+// MPNet's values, which its code states and its config cannot change.
+constexpr int32_t kMpnetPadding = 1;
+constexpr RelativeBias kMpnetBias = {.num_buckets = 32, .max_distance = 128};
+
 // The names of the members. DistilBERT's names differ.
 struct EncoderKeys {
   const char *hidden, *mlp, *layers, *heads, *activation;
@@ -38,7 +42,7 @@ Status ReadShape(const JsonObject& json, const EncoderKeys& keys, ModelConfig* c
   return Status::Ok();
 }
 
-// In RoBERTa's family, positions begin behind the padding token's row of the table.
+// In MPNet and in RoBERTa's family, positions begin behind the padding token's row of the table.
 Status ReadPositions(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto type, json.String("position_embedding_type"));
   if (type && *type != "absolute") {
@@ -47,8 +51,10 @@ Status ReadPositions(const JsonObject& json, ModelConfig* config) {
   }
   const bool roberta = config->architecture == Architecture::kRoberta ||
                        config->architecture == Architecture::kXlmRoberta;
-  if (!roberta) return Status::Ok();
-  SKEIN_ASSIGN_OR_RETURN(const auto padding, json.Int("pad_token_id"));
+  const bool mpnet = config->architecture == Architecture::kMpnet;
+  if (!roberta && !mpnet) return Status::Ok();
+  SKEIN_ASSIGN_OR_RETURN(auto padding, json.Int("pad_token_id"));
+  if (mpnet) padding = kMpnetPadding;
   if (!padding) return json.Error("pad_token_id", "is missing");
   if (*padding < 0 || *padding + 1 >= config->max_position) {
     return json.Error("pad_token_id", "is " + std::to_string(*padding) +
@@ -60,6 +66,18 @@ Status ReadPositions(const JsonObject& json, ModelConfig* config) {
   return Status::Ok();
 }
 
+Status ReadRelativeBias(const JsonObject& json, ModelConfig* config) {
+  constexpr char kKey[] = "relative_attention_num_buckets";
+  SKEIN_ASSIGN_OR_RETURN(const auto buckets, json.Int(kKey));
+  if (buckets.value_or(kMpnetBias.num_buckets) != kMpnetBias.num_buckets) {
+    return Unsupported(json, kKey,
+                       "is " + std::to_string(*buckets) + "; only " +
+                           std::to_string(kMpnetBias.num_buckets) + " is supported");
+  }
+  config->encoder.relative_bias = kMpnetBias;
+  return Status::Ok();
+}
+
 }  // namespace
 
 Status FindTensorPrefix(const std::string& model_dir, ModelConfig* config) {
@@ -67,7 +85,7 @@ Status FindTensorPrefix(const std::string& model_dir, ModelConfig* config) {
   if (files.status().code() == StatusCode::kNotFound) return Status::Ok();
   SKEIN_RETURN_IF_ERROR(files.status());
   for (const char* prefix :
-       {"", "model.", "bert.", "roberta.", "distilbert.", "new.", "gte.", "deberta."}) {
+       {"", "model.", "bert.", "roberta.", "distilbert.", "new.", "gte.", "deberta.", "mpnet."}) {
     for (const char* words : {"embeddings.tok_embeddings", "embeddings.word_embeddings"}) {
       const std::string name = std::string(prefix).append(words).append(".weight");
       if (files->Has(name)) config->encoder.tensor_prefix = prefix;
@@ -159,7 +177,9 @@ Status ReadEncoderConfig(const JsonObject& json, ModelConfig* config) {
     config->encoder.layer_norm_eps = 1e-12f;  // DistilBERT's value, which its config does not state
   } else {
     SKEIN_RETURN_IF_ERROR(ReadEpsilon(json, "layer_norm_eps", &config->encoder.layer_norm_eps));
-    SKEIN_RETURN_IF_ERROR(ReadNumSegments(json, config));
+    SKEIN_RETURN_IF_ERROR(config->architecture == Architecture::kMpnet
+                              ? ReadRelativeBias(json, config)
+                              : ReadNumSegments(json, config));
   }
   if (config->head == Head::kClassifier) {
     SKEIN_ASSIGN_OR_RETURN(config->num_classes, ReadNumClasses(json));

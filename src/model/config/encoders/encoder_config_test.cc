@@ -81,6 +81,28 @@ TEST(EncoderConfigTest, RefusesByName) {
               HasSubstr("quantized weights are supported for decoders only"));
 }
 
+TEST(EncoderConfigTest, MpnetStatesItsDistancesAndPositionsInItsCode) {
+  const Members mpnet = {{"architectures", R"(["MPNetForMaskedLM"])"},
+                         {"model_type", R"("mpnet")"},
+                         {"pad_token_id", ""},
+                         {"type_vocab_size", ""}};
+  const ModelConfig config = ParseModelConfig(Config(mpnet)).value();
+  EXPECT_TRUE(config.is_bert_family() && config.bidirectional && !config.has_rope());
+  EXPECT_TRUE(config.encoder.predicts_masked);
+  EXPECT_EQ(config.head, Head::kNone);
+  EXPECT_EQ(config.ArchitectureName(), "MPNetModel");
+  EXPECT_EQ(config.encoder.first_position, 2);
+  EXPECT_EQ(config.max_position, 512);
+  EXPECT_EQ(config.encoder.num_segments, 0);
+  EXPECT_EQ(config.encoder.relative_bias.num_buckets, 32);
+  EXPECT_EQ(config.encoder.relative_bias.max_distance, 128);
+  Members other = mpnet;
+  other["relative_attention_num_buckets"] = "64";
+  const Status status = ParseModelConfig(Config(other)).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_THAT(status.message(), HasSubstr("'relative_attention_num_buckets' is 64; only 32"));
+}
+
 // As published for v3. A change to an empty value removes the member.
 std::string DebertaText(const Members& changes) {
   Members members = {{"architectures", R"(["DebertaV2ForSequenceClassification"])"},

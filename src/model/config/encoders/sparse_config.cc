@@ -84,12 +84,14 @@ Status UseSparseHead(const SparseFields& sparse, ModelConfig* config) {
                       name + ", not a model such as BertForMaskedLM",
                   "pooling");
   }
-  if (config->architecture == Architecture::kDebertaV2) {
-    return Status(StatusCode::kUnsupported,
-                  "the pooling splade is not supported for DebertaV2ForMaskedLM; supported are "
-                  "BertForMaskedLM, RobertaForMaskedLM, XLMRobertaForMaskedLM, "
-                  "DistilBertForMaskedLM, ModernBertForMaskedLM, GteForMaskedLM and NewForMaskedLM",
-                  "pooling");
+  if (config->architecture == Architecture::kDebertaV2 ||
+      config->architecture == Architecture::kMpnet) {
+    return Status(
+        StatusCode::kUnsupported,
+        "the pooling splade is not supported for the head of " + name +
+            "; supported are BertForMaskedLM, RobertaForMaskedLM, XLMRobertaForMaskedLM, "
+            "DistilBertForMaskedLM, ModernBertForMaskedLM, GteForMaskedLM and NewForMaskedLM",
+        "pooling");
   }
   config->head = Head::kMaskedLanguageModel;
   config->encoder.sparse = sparse;

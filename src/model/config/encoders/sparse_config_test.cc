@@ -103,6 +103,9 @@ TEST_F(SparseConfigTest, TheHeadFollowsThePooling) {
   EXPECT_EQ(config.head, Head::kNone);
   config.architecture = Architecture::kDebertaV2;
   EXPECT_EQ(AdaptHead(Pooling::kSplade, &config).code(), StatusCode::kUnsupported);
+  config.architecture = Architecture::kMpnet;
+  EXPECT_THAT(AdaptHead(Pooling::kSplade, &config).message(),
+              HasSubstr("for the head of MPNetModel"));
 }
 
 }  // namespace

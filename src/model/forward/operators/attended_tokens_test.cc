@@ -71,7 +71,7 @@ TEST_P(AttendedTokensTest, OnlyTheFirstTokensAreSeen) {
 
 INSTANTIATE_TEST_SUITE_P(Encoders, AttendedTokensTest,
                          ::testing::Values("bert", "roberta", "modernbert", "gte", "distilbert",
-                                           "deberta-v3"));
+                                           "deberta-v3", "mpnet"));
 
 }  // namespace
 }  // namespace skein

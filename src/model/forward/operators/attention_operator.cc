@@ -59,6 +59,7 @@ void AttentionOperator::Run(int32_t ticket) {
   const AttentionTile& tile = tiles_.tiles()[ticket % tiles_.tiles().size()];
   const Heads heads = HeadsOf(ticket);
   const int32_t q_width = pass_.q_width();
+  const DistanceBias* const bias = pass_.distance_bias.get();
   AttentionRow rows[kMaxQueryRows];
   uint32_t words[kWords];
   size_t num_rows = 0;
@@ -95,7 +96,7 @@ void AttentionOperator::Run(int32_t ticket) {
                             table.data(),
                             window,
                             visible,
-                            nullptr,
+                            bias == nullptr ? nullptr : bias->Of(h, position),
                             sinks_.empty() ? AttentionRow().sink : sinks_[h]};
       }
     }
