@@ -124,7 +124,7 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
   // random one on get ids as blocks of the caller. Each row must equal the reference, which
   // computes one row alone.
   ::testing::AssertionResult Check(const PagedMemory& memory, const std::vector<Row>& rows,
-                                   float q_scale) {
+                                   float q_scale, float soft_cap = 0) {
     const KvLayout& layout = memory.layout;
     const int32_t d = layout.head_dim;
     const float scale = 1.0f / std::sqrt(static_cast<float>(d));
@@ -154,14 +154,15 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
                       sink});
       reference::Attention(NumericClassOf(GetParam(), layout.dtype),
                            {&q_values[r * d], sequence->k.data(), sequence->v.data(), num_keys, d,
-                            scale, layout.dtype, window, visible, terms, sink},
+                            scale, layout.dtype, window, visible, terms, sink, soft_cap},
                            &expected[r * d]);
     }
     kernels_->Attention({.rows = tile,
                          .kv = memory.kv(),
                          .own_kv = memory.kv() + first_own * layout.block_bytes(),
                          .layout = &call_layout,
-                         .scale = scale});
+                         .scale = scale,
+                         .soft_cap = soft_cap});
     for (float x : expected) {
       if (std::isnan(x)) return ::testing::AssertionFailure() << "NaN expected: a useless case";
     }
@@ -397,6 +398,28 @@ TEST_P(AttentionTest, SinksTakeTheirShare) {
         EXPECT_EQ(out.Values()[d], share * s.v[d]) << sink;
       }
     }
+  }
+}
+
+// Capped scores: flat ones, ones near the cap and ones far beyond it, with terms and without, of
+// tiles of every size.
+TEST_P(AttentionTest, SoftCapsEqualTheReference) {
+  for (int i = 0; i < 48; ++i) {
+    const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
+    const int32_t max_keys = random_.Integer(2, i % 8 < 4 ? 600 : 5000);
+    PagedMemory memory = Memory(dtype, i % 4 ? 8 : 40, max_keys);
+    const Sequence s = memory.Make(max_keys);
+    std::vector<Row> rows(random_.Integer(1, i % 3 ? 16 : kMaxQueryRows));
+    for (Row& row : rows) {
+      const int32_t keys = i % 5 == 0 ? max_keys : random_.Integer(1, max_keys);
+      row = {&s, keys};
+      if (i % 4 == 1) row.window.first = random_.Integer(0, keys - 1);
+      if (i % 6 == 5) {
+        row.terms = random_.Floats((keys + 31) / 32 * 32, DType::kF32, Range::kPlain);
+      }
+    }
+    const float cap = i % 3 == 0 ? 50.0f : i % 3 == 1 ? 0.7f : 3.0f;
+    EXPECT_TRUE(Check(memory, rows, i % 4 < 2 ? 32.0f : 1.0f, cap)) << "case " << i;
   }
 }
 

@@ -130,6 +130,7 @@ struct AttentionCall {
   const std::byte* own_kv = nullptr;
   const KvLayout* layout = nullptr;  // head_dim <= kMaxHeadDim
   float scale = 1.0f;
+  float soft_cap = 0.0f;  // scaled scores become soft_cap * tanh(score / soft_cap); 0: none
   // The distance of pieces in the rows' q and out (kernels/row_tiles.h). Must be kRowPiece except
   // for bf16 on kAmx.
   int64_t piece_stride = kRowPiece;
@@ -206,7 +207,7 @@ class Kernels {
   virtual void Gemm(const GemmCall& call) const = 0;
 
   // softmax((q · K^T + terms) * scale, sink) · V by the attention walk (docs/numerics.md), which is
-  // the only one.
+  // the only one. With a soft cap, softmax is of the capped scores.
   virtual void Attention(const AttentionCall& call) const = 0;
 
   // out[i] = x[i] * rsqrt(mean(x^2) + eps) * weight[i]; `out` has the type out_dtype and the
@@ -231,6 +232,9 @@ class Kernels {
 
   // x[i] = x[i] * sigmoid(gate[i]), rounded; x [n] of dtype kF32 or kBf16.
   virtual void SigmoidMul(const float* gate, int32_t n, void* x, DType dtype) const = 0;
+
+  // x[i] = cap * tanh(x[i] / cap), in place; cap > 0.
+  virtual void SoftCap(float* x, int32_t n, float cap) const = 0;
 
   virtual void Conv(const ConvCall& call) const = 0;
   virtual void Delta(const DeltaCall& call) const = 0;

@@ -89,13 +89,26 @@ float WithTerm(const AttentionInput& in, int32_t key, float score) {
   return in.terms == nullptr ? score : score + in.terms[key];
 }
 
+float Capped(float x, float factor, float cap) {
+  return cap * Activate(Activation::kTanh, x * factor);
+}
+
+// The factor of finished scores: capped ones are scaled already.
+float ScaleOf(const AttentionInput& in) { return in.soft_cap > 0 ? 1.0f : in.scale; }
+
+// A key's score from its product with q: with its term and capped, if there are terms or a cap.
+float ScoreOf(const AttentionInput& in, int32_t key, float product) {
+  const float score = WithTerm(in, key, product);
+  return in.soft_cap > 0 ? Capped(score, in.scale / in.soft_cap, in.soft_cap) : score;
+}
+
 // Adds the visible keys among [begin, end), which are the keys of one step, to `state`.
 void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
   std::vector<float> p;
   float max = state.max;
   for (int32_t key = begin; key < end; ++key) {
     const float dot = DotFma(in.q, in.k + int64_t{key} * in.head_dim, in.head_dim);
-    const float score = WithTerm(in, key, dot) * in.scale;
+    const float score = ScoreOf(in, key, dot) * ScaleOf(in);
     p.push_back(Sees(in, key) ? score : -kInfinity);
     if (p.back() > max) max = p.back();
   }
@@ -143,7 +156,7 @@ float Moved(float x, float from, float to) {
 
 template <Continue product>
 void StepPower(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
-  const float scale = in.scale * 0x1.715476p+0f;
+  const float scale = ScaleOf(in) * 0x1.715476p+0f;
   const int32_t step = begin / kKeysPerAmxStep * kKeysPerAmxStep;
   const int32_t n = end - step, hidden = begin - step;
   std::vector<float> p(n, 0.0f), v(n);
@@ -151,7 +164,7 @@ void StepPower(const AttentionInput& in, int32_t begin, int32_t end, State& stat
   for (int32_t j = hidden; j < n; ++j) {
     if (!Sees(in, step + j)) continue;
     const float dot = product(0.0f, in.q, in.k + (step + int64_t{j}) * in.head_dim, in.head_dim);
-    p[j] = WithTerm(in, step + j, dot);
+    p[j] = ScoreOf(in, step + j, dot);
     const float up = std::ceil(p[j] * scale);
     if (up > max) max = up;
   }
@@ -428,6 +441,11 @@ void SiluMul(std::span<const float> gate, const float* up, float* out) {
   for (size_t i = 0; i < gate.size(); ++i) {
     out[i] = (gate[i] / (1.0f + Exp(0.0f - gate[i]))) * up[i];
   }
+}
+
+void SoftCap(std::span<float> x, float cap) {
+  const ScopedFpMode fp_mode;
+  for (float& element : x) element = Capped(element, 1.0f / cap, cap);
 }
 
 void SigmoidMul(std::span<const float> gate, float* x) {

@@ -45,6 +45,7 @@ struct AttentionInput {
   const uint32_t* visible = nullptr;  // AttentionRow::visible
   const float* terms = nullptr;       // AttentionRow::terms
   float sink = AttentionRow().sink;
+  float soft_cap = 0;  // AttentionCall::soft_cap
 };
 void Attention(NumericClass numeric_class, const AttentionInput& input, float* out);
 
@@ -57,6 +58,7 @@ float Gated(Activation activation, float gate, float up);
 void Rope(std::span<float> x, const float* cos, const float* sin);
 void SiluMul(std::span<const float> gate, const float* up, float* out);
 void SigmoidMul(std::span<const float> gate, float* x);
+void SoftCap(std::span<float> x, float cap);
 // The definitions of Kernels::Conv and Kernels::Delta.
 void Conv(const ConvCall& call);
 void Delta(const DeltaCall& call);

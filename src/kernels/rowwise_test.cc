@@ -210,6 +210,22 @@ TEST_P(RowwiseTest, SiluMul) {
   }
 }
 
+TEST_P(RowwiseTest, SoftCap) {
+  for (int32_t n : kSizes) {
+    for (const float cap : {0.5f, 5.0f, 30.0f}) {
+      std::vector<float> x = Values(n);
+      for (float& value : x) value *= 8;
+      std::vector<float> expected = x, capped = x;
+      reference::SoftCap(expected, cap);
+      kernels_->SoftCap(capped.data(), n, cap);
+      EXPECT_TRUE(SameBits(capped, expected)) << n;
+      for (int32_t i = 0; i < n; ++i) {
+        EXPECT_NEAR(capped[i], cap * std::tanh(double{x[i]} / cap), 3e-7 * cap) << x[i];
+      }
+    }
+  }
+}
+
 TEST_P(RowwiseTest, ConvertRoundsToNearestEvenAndKeepsNaN) {
   for (int32_t n : kSizes) {
     std::vector<float> x = Values(n);

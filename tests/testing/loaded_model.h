@@ -81,6 +81,10 @@ class StoppingKernels final : public Kernels {
     kernels_->SigmoidMul(gate, n, x, dtype);
     Count();
   }
+  void SoftCap(float* x, int32_t n, float cap) const override {
+    kernels_->SoftCap(x, n, cap);
+    Count();
+  }
   void Conv(const ConvCall& call) const override {
     kernels_->Conv(call);
     Count();

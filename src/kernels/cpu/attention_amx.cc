@@ -171,7 +171,7 @@ class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
     amx::StoreTile<1>(s + 16, kBytes);
     amx::StoreTile<2>(s_lower, kBytes);
     amx::StoreTile<3>(s_lower + 16, kBytes);
-    AddTerms(item, block);
+    FinishScores(item, block);
   }
 
   // Computes q · k over the whole step for up to 16 rows, in four independent chains.
@@ -206,7 +206,7 @@ class AmxAttentionWalk : public PowerWalk<AmxAttentionWalk> {
       amx::StoreTile<2>(s + kBlockScores, kBytes);
       amx::StoreTile<3>(s + kBlockScores + 16, kBytes);
     }
-    for (int32_t block = 0; block < item.num_blocks; ++block) AddTerms(item, block);
+    for (int32_t block = 0; block < item.num_blocks; ++block) FinishScores(item, block);
   }
 
   const std::byte* Values(const Item& item, int32_t block, int32_t panel) const {

@@ -50,7 +50,7 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk> {
         for (int32_t b = 0; b < item.num_blocks; ++b) AddScores<decltype(rows)::value>(item, r, b);
       });
     }
-    for (int32_t b = 0; b < item.num_blocks; ++b) AddTerms(item, b);
+    for (int32_t b = 0; b < item.num_blocks; ++b) FinishScores(item, b);
     for (int32_t r = 0; r < item.rows; ++r) FindLargest(item, r);
     alignas(64) float shift[kUnitRows], factor[kUnitRows];
     for (int32_t half = 0; half < item.rows; half += kVecRows) {

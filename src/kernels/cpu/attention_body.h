@@ -124,6 +124,18 @@ class AttentionWalk {
     TilesOfPanels<V, kBf16>(count, q_ + rows.begin * args_.head_dim_padded, args_.head_dim_padded,
                             groups, num_groups, args_.head_dim, p + (begin - step), kKeysPerStep);
     if (args_.rows->terms != nullptr) AddTerms(rows, step, begin, num_groups);
+    if (args_.soft_cap > 0.0f) CapScores(rows, step, begin, num_groups);
+  }
+
+  // Scales and caps the scores of the groups of AddTerms. Softmax does not scale them again.
+  void CapScores(const Rows& rows, int32_t step, int32_t begin, int num_groups) {
+    const V factor = V::Set(args_.scale / args_.soft_cap), cap = V::Set(args_.soft_cap);
+    for (int32_t r = rows.begin; r < rows.end; ++r) {
+      float* p = p_ + r * kKeysPerStep + (begin - step);
+      for (int32_t i = 0; i < num_groups * 16; i += 16) {
+        Capped(V::Load(p + i), factor, cap).Store(p + i);
+      }
+    }
   }
 
   // Adds the rows' terms to the scores of `num_groups` groups of 16 keys, the first of which begins
@@ -160,7 +172,7 @@ class AttentionWalk {
   // Updates the rows' maxima with this step's scores, and turns the scores in p_ into weights
   // relative to the maxima.
   void Softmax(const Rows& rows, int32_t step) {
-    const V scale = V::Set(args_.scale);
+    const V scale = V::Set(args_.soft_cap > 0.0f ? 1.0f : args_.scale);
     alignas(64) float new_max[16];
     V::Load(part_.max).Store(new_max);
     for (int32_t r = rows.begin; r < rows.end; ++r) {

@@ -32,7 +32,7 @@ class PowerWalk {
         num_panels_((args.head_dim + 15) / 16),
         stride_(num_panels_ * 16),
         q_stride_(q_stride),
-        scale_(args.scale * 0x1.715476p+0f),
+        scale_((args.soft_cap > 0.0f ? 1.0f : args.scale) * 0x1.715476p+0f),
         start_(VisibleKeysOfAll<Vec>(args.rows, args.num_rows).begin / kKeysPerAmxStep *
                kKeysPerAmxStep) {
     for (int32_t r = 0; r < args.num_rows; ++r) {
@@ -195,10 +195,23 @@ class PowerWalk {
 
   float* Scores(int32_t block) { return scores_ + block * kBlockScores; }
 
-  // Adds the rows' terms, if there are any, to the scores of one block of the item. A row has no
-  // terms beyond the block of its last key.
+  // Adds the rows' terms, if there are any, to the products of one block of the item. Then scales
+  // and caps them, if they are capped; otherwise they are scaled later.
+  void FinishScores(const Item& item, int32_t block) {
+    if (args_.rows->terms != nullptr) AddTerms(item, block);
+    if (args_.soft_cap > 0.0f) CapScores(item, block);
+  }
+
+  void CapScores(const Item& item, int32_t block) {
+    const Vec factor = Vec::Set(args_.scale / args_.soft_cap), cap = Vec::Set(args_.soft_cap);
+    float* scores = Scores(block);
+    for (int32_t i = 0; i < item.rows * kKvBlockTokens; i += 16) {
+      Capped(Vec::Load(scores + i), factor, cap).Store(scores + i);
+    }
+  }
+
+  // A row has no terms beyond the block of its last key.
   void AddTerms(const Item& item, int32_t block) {
-    if (args_.rows->terms == nullptr) return;
     const int32_t key = item.step + (item.first_block + block) * kKvBlockTokens;
     float* scores = Scores(block);
     for (int32_t r = 0; r < item.rows; ++r, scores += kKvBlockTokens) {

@@ -84,7 +84,7 @@ class CpuKernels final : public Kernels {
     const KvLayout& layout = *call.layout;
     SKEIN_CHECK(!call.rows.empty() && call.rows.size() <= size_t{kMaxQueryRows});
     SKEIN_CHECK(layout.head_dim >= 1 && layout.head_dim <= kMaxHeadDim);
-    SKEIN_CHECK(IsComputeType(layout.dtype));
+    SKEIN_CHECK(IsComputeType(layout.dtype) && call.soft_cap >= 0);
     SKEIN_CHECK(call.piece_stride == kRowPiece ||
                 NumericClassOf(isa_, layout.dtype) == NumericClass::kAmx);
     for (const AttentionRow& row : call.rows) {
@@ -107,6 +107,7 @@ class CpuKernels final : public Kernels {
         .head_dim = layout.head_dim,
         .head_dim_padded = layout.head_dim_padded(),
         .scale = call.scale,
+        .soft_cap = call.soft_cap,
         .piece_stride = call.piece_stride,
     };
     const ScopedFpMode fp_mode;
@@ -158,6 +159,12 @@ class CpuKernels final : public Kernels {
     SKEIN_CHECK(n >= 1 && IsComputeType(dtype));
     const ScopedFpMode fp_mode;
     ops_.sigmoid_mul(gate, n, x, dtype);
+  }
+
+  void SoftCap(float* x, int32_t n, float cap) const override {
+    SKEIN_CHECK(n >= 1 && cap > 0);
+    const ScopedFpMode fp_mode;
+    ops_.soft_cap(x, n, cap);
   }
 
   void Conv(const ConvCall& call) const override {

@@ -85,6 +85,12 @@ inline V Tanh(V x) {
   return one - V::Set(2.0f) / (one + Exp(x + x));
 }
 
+// cap * tanh(x * factor).
+template <class V>
+inline V Capped(V x, V factor, V cap) {
+  return cap * Tanh(x * factor);
+}
+
 template <class V>
 inline V Activated(Activation activation, V x) {
   switch (activation) {

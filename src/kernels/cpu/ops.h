@@ -19,6 +19,7 @@ struct AttentionArgs {
   int32_t head_dim = 0;
   int32_t head_dim_padded = 0;
   float scale = 1.0f;
+  float soft_cap = 0.0f;
   int64_t piece_stride = kRowPiece;
 };
 
@@ -40,6 +41,7 @@ struct CpuOps {
   void (*rotate)(const RotateCall& call);
   void (*silu_mul)(const float* gate, const float* up, int32_t n, void* out, DType out_dtype);
   void (*sigmoid_mul)(const float* gate, int32_t n, void* x, DType dtype);
+  void (*soft_cap)(float* x, int32_t n, float cap);
   void (*conv)(const ConvCall& call);
   void (*delta)(const DeltaCall& call);
   void (*convert)(const float* x, int32_t n, void* out, DType out_dtype);

@@ -22,6 +22,7 @@ inline constexpr CpuOps kOpsOf = {
     .rotate = Rotate<V>,
     .silu_mul = SiluMul<V>,
     .sigmoid_mul = SigmoidMul<V>,
+    .soft_cap = SoftCap<V>,
     .conv = Conv<V>,
     .delta = Delta<V>,
     .convert = Convert<V>,

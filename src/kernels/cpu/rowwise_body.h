@@ -145,6 +145,14 @@ void SiluMul(const float* gate, const float* up, int32_t n, void* out, DType out
 }
 
 template <class V>
+void SoftCap(float* x, int32_t n, float cap) {
+  for (int32_t i = 0; i < n; i += kLanes) {
+    const int count = n - i < kLanes ? n - i : kLanes;
+    Capped(V::LoadFirst(x + i, count), V::Set(1.0f / cap), V::Set(cap)).StoreFirst(x + i, count);
+  }
+}
+
+template <class V>
 void Convert(const float* x, int32_t n, void* out, DType out_dtype) {
   for (int32_t i = 0; i < n; i += kLanes) {
     const int count = n - i < kLanes ? n - i : kLanes;
