@@ -1,4 +1,4 @@
-"""Gemma 3 and EmbeddingGemma over HTTP, against transformers and sentence-transformers (tests/data/gemma)."""
+"""Gemma 3, Gemma 2 and EmbeddingGemma over HTTP, against transformers and sentence-transformers (tests/data/gemma)."""
 import json
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ def make_model(name, folder):
     shutil.copytree(DATA / "gemma" / name, folder / name)
     for file in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(DATA / "tokenizers/gemma-style" / file, folder / name / file)
-    if name == "chat":
+    if name != "embedding":
         shutil.copy(DATA / "chat_templates/turns.jinja", folder / name / "chat_template.jinja")
     return folder / name, json.loads((folder / name / "golden.json").read_text())["rows"]
 
@@ -35,9 +35,10 @@ def chat(server, row):
                                                  "max_tokens": len(row["answer_ids"])})
 
 
-def test_answers_are_those_of_transformers(tmp_path):
-    folder, rows = make_model("chat", tmp_path)
-    with SkeinServer(folder, "--dtype", "f32") as server:
+@pytest.mark.parametrize("name", ["chat", "chat2"])
+def test_answers_are_those_of_transformers(tmp_path, name):
+    folder, rows = make_model(name, tmp_path)
+    with SkeinServer(folder, "--dtype", "f32", "--served-model-name", "chat") as server:
         for _ in range(2):  # the second time, the prompts are in the cache
             for row in rows:
                 answer = chat(server, row)
@@ -45,12 +46,13 @@ def test_answers_are_those_of_transformers(tmp_path):
                 assert answer["choices"][0]["message"]["content"] == row["answer"]
 
 
-def test_scores_have_the_same_bits_in_chunks_and_from_the_cache(tmp_path):
-    folder, rows = make_model("chat", tmp_path)
+@pytest.mark.parametrize("name", ["chat", "chat2"])
+def test_scores_have_the_same_bits_in_chunks_and_from_the_cache(tmp_path, name):
+    folder, rows = make_model(name, tmp_path)
     body = {"model": "chat", "prompt": rows[2]["prompt_ids"], "max_tokens": 3, "temperature": 0, "logprobs": 2}
     seen = set()
     for options in ([], ["--max-num-batched-tokens", "32", "--scheduling", "chunked-fcfs"], ["--threads", "2"]):
-        with SkeinServer(folder, "--dtype", "bf16", *options) as server:
+        with SkeinServer(folder, "--dtype", "bf16", "--served-model-name", "chat", *options) as server:
             for _ in range(2):
                 choice = post(server, "/v1/completions", body)["choices"][0]
                 seen.add(json.dumps([choice["text"], choice["logprobs"]]))
@@ -97,10 +99,14 @@ def write_gguf(folder, path, architecture="gemma3"):
     writer.add_value_length(config["head_dim"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_sliding_window(config["sliding_window"])
-    rope = config["rope_parameters"]["full_attention"]
-    writer.add_rope_freq_base(rope["rope_theta"])
-    writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
-    writer.add_rope_scaling_factor(rope["factor"])
+    if architecture == "gemma2":
+        writer.add_attn_logit_softcapping(config["attn_logit_softcapping"])
+        writer.add_final_logit_softcapping(config["final_logit_softcapping"])
+    else:
+        rope = config["rope_parameters"]["full_attention"]
+        writer.add_rope_freq_base(rope["rope_theta"])
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(rope["factor"])
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     tokens = {id: token for token, id in tokenizer["model"]["vocab"].items()}
     tokens |= {token["id"]: token["content"] for token in tokenizer["added_tokens"]}
@@ -133,12 +139,13 @@ def write_gguf(folder, path, architecture="gemma3"):
     return path
 
 
-def test_a_gguf_file_has_the_bits_of_the_directory(tmp_path):
-    folder, rows = make_model("chat", tmp_path)
+@pytest.mark.parametrize(("name", "architecture"), [("chat", "gemma3"), ("chat2", "gemma2")])
+def test_a_gguf_file_has_the_bits_of_the_directory(tmp_path, name, architecture):
+    folder, rows = make_model(name, tmp_path)
     config = json.loads((folder / "config.json").read_text())
     config["query_pre_attn_scalar"] = config["head_dim"]  # what a file cannot say
     (folder / "config.json").write_text(json.dumps(config))
-    file = write_gguf(folder, tmp_path / "gemma.gguf")
+    file = write_gguf(folder, tmp_path / "gemma.gguf", architecture)
     subprocess.run([SKEIN_BIN, "model", "convert", file, tmp_path / "converted", "--dtype", "f32"], check=True, timeout=60)
     body = {"prompt": rows[2]["prompt_ids"], "max_tokens": 6, "temperature": 0, "logprobs": 2}
     seen = []

@@ -48,6 +48,17 @@ def old_gemma(config):
         config["torch_dtype"] = config.pop("dtype")
 
 
+def first_gemma(config):
+    """The spelling of Gemma 1's files, in which "gelu" is the one by tanh."""
+    plain_rope(config)
+    config.update(hidden_act="gelu", hidden_activation=None)
+
+
+def second_gemma(config):
+    plain_rope(config)
+    config.update(hidden_act=config["hidden_activation"], cache_implementation="hybrid")
+
+
 def multimodal(config):
     text = config["text_config"]
     old_gemma(text)
@@ -92,6 +103,10 @@ GEMMA_ROPES = {"sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
 # The square root of 96 is no number of few bits, so that its rounding shows.
 GEMMA = dict(hidden_size=96, intermediate_size=80, head_dim=16, num_key_value_heads=1, sliding_window=24,
              query_pre_attn_scalar=24, rms_norm_eps=1e-6, tie_word_embeddings=True, rope_parameters=GEMMA_ROPES)
+GEMMA1 = {key: value for key, value in GEMMA.items() if key not in ("sliding_window", "query_pre_attn_scalar")}
+GEMMA1["rope_parameters"] = ROPE
+# Scores and logits are often beyond the caps.
+GEMMA2 = {**GEMMA, "rope_parameters": ROPE, "attn_logit_softcapping": 3.0, "final_logit_softcapping": 5.0}
 VISION = dict(model_type="siglip_vision_model", hidden_size=16, intermediate_size=16, num_hidden_layers=1,
               num_attention_heads=2, image_size=28, patch_size=14)
 
@@ -181,6 +196,15 @@ MODELS = [
           tie_word_embeddings=True, rope_parameters=ROPE), dict(dtype=BF16, fused_experts=True)),
     ("qwen3-next", "Qwen3NextForCausalLM", {**QWEN35_MOE, "num_hidden_layers": 5, "mlp_only_layers": [1]},
      dict(spell=published_next)),
+    ("gemma", "GemmaForCausalLM", GEMMA1, dict(spell=first_gemma)),
+    ("gemma-bf16", "GemmaForCausalLM", {**GEMMA1, "hidden_size": 64, "num_key_value_heads": 4}, dict(dtype=BF16)),
+    ("gemma2", "Gemma2ForCausalLM", {**GEMMA2, "num_hidden_layers": 5, "max_position_embeddings": 512},
+     dict(lengths=LONG, spell=second_gemma)),
+    ("gemma2-bf16", "Gemma2ForCausalLM",
+     {**GEMMA2, "hidden_size": 64, "num_hidden_layers": 3, "head_dim": 32, "sliding_window": 40}, dict(dtype=BF16)),
+    # As published; no score or logit of a random model is near these caps.
+    ("gemma2-large-caps", "Gemma2ForCausalLM",
+     {**GEMMA2, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "query_pre_attn_scalar": 256}, {}),
 ]
 
 

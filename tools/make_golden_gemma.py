@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Make a tiny random Gemma 3 and a tiny EmbeddingGemma to be served, and record what the reference answers.
+"""Make a tiny random Gemma 3, Gemma 2 and EmbeddingGemma to be served, and record what the reference answers.
 
     .venv-dev/bin/python tools/make_golden_gemma.py [OUT_DIR]   (default: tests/data/gemma)
 
-Writes OUT_DIR/chat/ and OUT_DIR/embedding/ with golden.json, computed from the files as written, loaded again, in float64. The
-tokenizer is tests/data/tokenizers/gemma-style and the chat template tests/data/chat_templates/turns.jinja. `chat` holds for
+Writes OUT_DIR/chat/, OUT_DIR/embedding/ and OUT_DIR/chat2/ (Gemma 2) with golden.json, computed from the files as written, loaded again, in float64. The
+tokenizer is tests/data/tokenizers/gemma-style and the chat template tests/data/chat_templates/turns.jinja. `chat` and `chat2` hold for
 each of its conversations the messages, the ids of the prompt and of the greedy answer, and its text; `embedding` for each text
 the name of the prompt (or null), the ids and the vector.
 """
@@ -26,6 +26,7 @@ DATA = pathlib.Path(__file__).resolve().parent.parent / "tests" / "data"
 SHAPE = {**decoders.GEMMA, "vocab_size": 1504, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 6,
          "num_attention_heads": 2, "max_position_embeddings": 512, "bos_token_id": 2, "eos_token_id": [1, 5],
          "pad_token_id": 0}
+SHAPE2 = {**SHAPE, **{key: decoders.GEMMA2[key] for key in ("rope_parameters", "attn_logit_softcapping", "final_logit_softcapping")}}
 CONVERSATIONS = [
     [{"role": "user", "content": "Where is the book?"}],
     [{"role": "system", "content": "Say little."}, {"role": "user", "content": "  Straße naïve café: 東京, Привет мир!\n"}],
@@ -55,10 +56,10 @@ def write_model(folder, cls, members, generator):
     return decoders.load_double(folder, cls)
 
 
-def make_chat(folder, tokenizer):
+def make_chat(folder, tokenizer, cls=transformers.Gemma3ForCausalLM, shape=SHAPE):
     for seed in range(SEED, SEED + 50):  # until no decision is close, and no answer ends early
         generator = torch.Generator().manual_seed(seed)
-        model = write_model(folder, transformers.Gemma3ForCausalLM, SHAPE, generator)
+        model = write_model(folder, cls, shape, generator)
         rows = []
         for messages in CONVERSATIONS:
             text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
@@ -69,6 +70,10 @@ def make_chat(folder, tokenizer):
         if all(row["gap"] > 0.02 and not {0, 1, 2, 3, 4, 5} & set(row["answer_ids"]) for row in rows):
             return {"seed": seed, "rows": rows}
     raise RuntimeError("no seed without a close decision")
+
+
+def make_chat2(folder, tokenizer):
+    return make_chat(folder, tokenizer, transformers.Gemma2ForCausalLM, SHAPE2)
 
 
 def make_embedding(folder, tokenizer):
@@ -93,7 +98,7 @@ def main():
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     tokenizer = load_tokenizer()
-    for name, make in (("chat", make_chat), ("embedding", make_embedding)):
+    for name, make in (("chat", make_chat), ("embedding", make_embedding), ("chat2", make_chat2)):
         golden = {"torch": torch.__version__, "transformers": transformers.__version__, **make(out / name, tokenizer)}
         (out / name / "golden.json").write_text(json.dumps(golden, ensure_ascii=False) + "\n")
         print(name, [len(row.get("ids", row.get("prompt_ids"))) for row in golden["rows"]])

@@ -42,6 +42,8 @@ constexpr ArchitectureName kArchitectures[] = {
     {"Qwen2MoeForCausalLM", "qwen2_moe", Architecture::kQwen2Moe},
     {"OlmoeForCausalLM", "olmoe", Architecture::kOlmoe},
     {"MixtralForCausalLM", "mixtral", Architecture::kMixtral},
+    {"GemmaForCausalLM", "gemma", Architecture::kGemma},
+    {"Gemma2ForCausalLM", "gemma2", Architecture::kGemma2},
     {"Gemma3ForCausalLM", "gemma3_text", Architecture::kGemma3},
     {"Gemma3TextModel", "gemma3_text", Architecture::kGemma3, Head::kNone},
     {"Phi3ForCausalLM", "phi3", Architecture::kPhi3},

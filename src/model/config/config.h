@@ -23,6 +23,8 @@ enum class Architecture {
   kQwen2Moe,
   kOlmoe,
   kMixtral,
+  kGemma,
+  kGemma2,
   kGemma3,
   kPhi3,
   kOlmo2,
@@ -172,6 +174,10 @@ struct DecoderFields {
   double attention_scale = 0;           // factor of the scores; 0: 1 / sqrt(head_dim)
   float residual_scale = 1;             // factor of the results of attention and the MLP
   float logits_divisor = 1;
+  // Soft caps (Gemma Team 2024, "Gemma 2: Improving Open Language Models at a Practical Size",
+  // section 2): x becomes cap * tanh(x / cap). 0: none.
+  float score_cap = 0;                 // of the scaled scores
+  float logits_cap = 0;                // of the divided logits
   bool qk_norm = false;                // RMSNorm over each head of q and k, before rope
   bool qk_norm_spans_heads = false;    // the norm spans all heads of q, or of k
   bool fused_projections = false;      // the files have q, k, v, and gate, up, as one matrix each

@@ -78,27 +78,50 @@ Status ReadShape(const JsonObject& json, const DecoderFamily& family, ModelConfi
 // Reads the activation of the gate.
 Status ReadGate(const JsonObject& json, const DecoderFamily& family, ModelConfig* config) {
   if (family.is_gemma) {
+    // Gemma 1 was published with `hidden_act`, in which "gelu" means the one by tanh.
+    const bool first = family.architecture == Architecture::kGemma;
+    const char* const key = first ? "hidden_act" : "hidden_activation";
     config->activation = Activation::kGeluTanh;
-    constexpr char kKey[] = "hidden_activation";
-    return json.Has(kKey) ? ReadActivation(json, kKey, &config->activation) : Status::Ok();
+    if (!json.Has(key)) return Status::Ok();
+    SKEIN_RETURN_IF_ERROR(ReadActivation(json, key, &config->activation));
+    if (first && config->activation == Activation::kGelu)
+      config->activation = Activation::kGeluTanh;
+    return Status::Ok();
   }
   SKEIN_ASSIGN_OR_RETURN(const auto activation, json.String("hidden_act"));
   if (activation.value_or("silu") == "silu") return Status::Ok();
   return Unsupported(json, "hidden_act", "is '" + *activation + "'; only 'silu' is supported");
 }
 
+// Reads a soft cap. Null means that there is none.
+Status ReadCap(const JsonObject& json, const char* key, float standard, float* out) {
+  constexpr double kLeast = 1e-3, kMost = 1e6;
+  *out = json.Contains(key) ? 0 : standard;
+  if (!json.Has(key)) return Status::Ok();
+  if (standard == 0) return Unsupported(json, key, "is there; only null is supported");
+  SKEIN_ASSIGN_OR_RETURN(const auto cap, json.Double(key));
+  if (!(*cap >= kLeast && *cap <= kMost)) {
+    return json.Error(key, "is " + std::to_string(*cap) + "; must be null or in [0.001, 1e6]");
+  }
+  *out = static_cast<float>(*cap);
+  return Status::Ok();
+}
+
 // Reads the members that only Gemma has.
 Status ReadGemma(const JsonObject& json, const DecoderFamily& family, ModelConfig* config) {
-  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"}) {
-    if (json.Has(key)) return Unsupported(json, key, "is there; only null is supported");
-  }
   DecoderFields& decoder = config->decoder;
+  SKEIN_RETURN_IF_ERROR(
+      ReadCap(json, "attn_logit_softcapping", family.score_cap, &decoder.score_cap));
+  SKEIN_RETURN_IF_ERROR(
+      ReadCap(json, "final_logit_softcapping", family.logits_cap, &decoder.logits_cap));
   decoder.norm_offset = 1;
   decoder.embedding_scale = static_cast<float>(std::sqrt(double(config->hidden_size)));
   decoder.rounds_embedding_scale = true;
-  int32_t scalar = 0;
-  SKEIN_RETURN_IF_ERROR(ReadOwnSize(json, family, "query_pre_attn_scalar", kMaxWidth, &scalar));
-  decoder.attention_scale = 1 / std::sqrt(double(scalar));
+  if (family.architecture != Architecture::kGemma) {
+    int32_t scalar = 0;
+    SKEIN_RETURN_IF_ERROR(ReadOwnSize(json, family, "query_pre_attn_scalar", kMaxWidth, &scalar));
+    decoder.attention_scale = 1 / std::sqrt(double(scalar));
+  }
   SKEIN_ASSIGN_OR_RETURN(config->bidirectional,
                          ReadFlag(json, "use_bidirectional_attention", false));
   if (config->bidirectional && config->head != Head::kNone) {

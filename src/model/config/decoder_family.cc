@@ -17,6 +17,13 @@ constexpr SizeDefault kGemma3Sizes[] = {
     {"sliding_window", 4096},   {"query_pre_attn_scalar", 256},
 };
 
+// The same for Gemma 2.
+constexpr SizeDefault kGemma2Sizes[] = {
+    {"max_position_embeddings", 8192},
+    {"sliding_window", 4096},
+    {"query_pre_attn_scalar", 256},
+};
+
 // The defaults of transformers for Qwen3.5.
 constexpr SizeDefault kQwen35Sizes[] = {
     {"vocab_size", 248320},         {"hidden_size", 4096},          {"intermediate_size", 12288},
@@ -82,6 +89,24 @@ constexpr DecoderFamily kFamilies[] = {
                  .size_key = "intermediate_size",
                  .norms_weights = true,
                  .has_norm_flag = false}},
+    {.architecture = Architecture::kGemma,
+     .attention_bias = true,
+     .is_gemma = true,
+     .tie_embeddings = true,
+     .head_dim = 256,
+     .rope_theta = 1e4},
+    {.architecture = Architecture::kGemma2,
+     .attention_bias = true,
+     .norms = NormPlacement::kAround,
+     .is_gemma = true,
+     .score_cap = 50,
+     .logits_cap = 30,
+     .tie_embeddings = true,
+     .window = WindowRule::kPattern,
+     .head_dim = 256,
+     .rope_theta = 1e4,
+     .window_pattern = 2,
+     .defaults = kGemma2Sizes},
     {.architecture = Architecture::kGemma3,
      .attention_bias = true,
      .qk_norm = true,

@@ -17,7 +17,7 @@ enum class WindowRule : uint8_t {
   kEveryLayer,  // every layer: Mistral; Phi-3, whose config may lack a window
   kSwitched,    // Qwen: with `use_sliding_window`, the layers from `max_window_layers` on
   kAlternate,   // Qwen2-MoE: with `use_sliding_window`, every other layer below `max_window_layers`
-  kPattern,     // Gemma 3, OLMo 3: all but every n-th layer, by `sliding_window_pattern`
+  kPattern,     // Gemma 2 and 3, OLMo 3: all but every n-th layer, by `sliding_window_pattern`
 };
 
 // The default of a size whose member is absent.
@@ -56,8 +56,11 @@ struct DecoderFamily {
   bool may_not_rotate = false;       // SmolLM3: `no_rope_layers` tells which layers have rope
   NormPlacement norms = NormPlacement::kBefore;
   // Gemma: gains are stored minus one, embeddings are multiplied by sqrt(hidden_size); the config
-  // has `query_pre_attn_scalar` and `hidden_activation`.
+  // has `hidden_activation`, and from Gemma 2 on `query_pre_attn_scalar`.
   bool is_gemma = false;
+  // Gemma 2: if `attn_logit_softcapping` and `final_logit_softcapping` are absent. 0: only null is
+  // supported.
+  float score_cap = 0, logits_cap = 0;
   bool tie_embeddings = false;  // if `tie_word_embeddings` is absent
   WindowRule window = WindowRule::kNone;
   int32_t head_dim = 0;              // if `head_dim` is absent; 0: hidden_size / heads

@@ -397,11 +397,11 @@ INSTANTIATE_TEST_SUITE_P(
 // code takes long, and every test is compared with it in any case.
 INSTANTIATE_TEST_SUITE_P(
     Architectures, ForwardBitsTest,
-    ::testing::Combine(::testing::Values("mistral-window", "qwen2-window", "gemma3-bf16", "phi3",
-                                         "phi3-bf16", "olmo2-bf16", "granite-bf16", "smollm3-bf16",
-                                         "qwen3.5", "qwen3.5-bf16", "qwen3.5-moe", "qwen2-moe",
-                                         "olmoe", "mixtral-bf16", "qwen3-next", "gpt-oss",
-                                         "gpt-oss-bf16"),
+    ::testing::Combine(::testing::Values("mistral-window", "qwen2-window", "gemma2-bf16",
+                                         "gemma3-bf16", "phi3", "phi3-bf16", "olmo2-bf16",
+                                         "granite-bf16", "smollm3-bf16", "qwen3.5", "qwen3.5-bf16",
+                                         "qwen3.5-moe", "qwen2-moe", "olmoe", "mixtral-bf16",
+                                         "qwen3-next", "gpt-oss", "gpt-oss-bf16"),
                        ::testing::Values("f32", "bf16"), ::testing::Values("none"),
                        ::testing::ValuesIn(testing::VectorIsas())),
     BitsName);

@@ -130,12 +130,15 @@ void PassState::AddLora(LoraProduct product, int32_t layer, int32_t first, int32
   }
 }
 
-void PassState::Divide(const GemmCall& call, float divisor) {
-  if (divisor == 1) return;
-  const int32_t begin = call.n_begin - call.out_begin, end = call.n_end - call.out_begin;
+void PassState::FinishLogits(const GemmCall& call) const {
+  const float divisor = config().decoder.logits_divisor, cap = config().decoder.logits_cap;
+  const int32_t begin = call.n_begin - call.out_begin, count = call.n_end - call.n_begin;
   for (int32_t i = 0; i < call.m; ++i) {
-    float* const row = static_cast<float*>(call.out) + i * call.ldo;
-    for (int32_t n = begin; n < end; ++n) row[n] /= divisor;
+    float* const row = static_cast<float*>(call.out) + i * call.ldo + begin;
+    if (divisor != 1) {
+      for (int32_t n = 0; n < count; ++n) row[n] /= divisor;
+    }
+    if (cap > 0) kernels().SoftCap(row, count, cap);
   }
 }
 

@@ -71,8 +71,8 @@ struct PassState {
   // columns and the f32 output of `call` are used.
   void AddLora(LoraProduct product, int32_t layer, int32_t first, int32_t row,
                const GemmCall& call) const;
-  // Divides the f32 output of a product.
-  static void Divide(const GemmCall& call, float divisor);
+  // Divides and caps the f32 output of a product with a decoder's output matrix.
+  void FinishLogits(const GemmCall& call) const;
   // Rounds row i [n] of the operator's range to int8: with one scale, or with a scale for each
   // block if the weights have blocks.
   void Quantize(int64_t i, const std::byte* row, int32_t n) {

@@ -279,7 +279,7 @@ void AddOutputs(PassState& pass, ForwardProgram& program) {
                                                 .bias = nullptr,
                                                 .in = h,
                                                 .output = LinearOutput::kOutputs,
-                                                .divisor = pass.config().decoder.logits_divisor});
+                                                .are_logits = true});
 
   OperatorList& labels = program.of(OutputKind::kLabels);
   labels.Whole<OutputNormOperator>(pass, OutputKind::kLabels);

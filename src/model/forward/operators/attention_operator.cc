@@ -112,6 +112,7 @@ void AttentionOperator::Attend(const Heads& heads, std::span<const AttentionRow>
       .own_kv = pass_.workspace.own_kv + heads.kv_head * layout.head_bytes(),
       .layout = &layout,
       .scale = scale_,
+      .soft_cap = pass_.config().decoder.score_cap,
       .piece_stride = pass_.piece_stride(),
   });
 }

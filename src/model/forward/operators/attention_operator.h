@@ -7,10 +7,11 @@
 
 namespace skein {
 
-// attn = softmax(q · K^T * scale) · V. A ticket is one tile of rows, for the query heads of one KV
-// head. Every token attends to the keys up to its own position, or in a bidirectional model to all
-// keys of its row. In local layers, it attends only to those of these keys that are near its
-// position. Options that are read side by side do not attend to each other.
+// attn = softmax(q · K^T * scale) · V, with capped scores if the model caps them. A ticket is one
+// tile of rows, for the query heads of one KV head. Every token attends to the keys up to its own
+// position, or in a bidirectional model to all keys of its row. In local layers, it attends only to
+// those of these keys that are near its position. Options that are read side by side do not attend
+// to each other.
 class AttentionOperator : public Operator {
  public:
   AttentionOperator(PassState& pass, int32_t layer);

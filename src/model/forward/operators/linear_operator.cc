@@ -64,7 +64,7 @@ void LinearOperator::Run(int32_t ticket) {
   call.out = target.out + row * target.ldo;
   call.ldo = target.ldo;
   pass_.kernels().Gemm(call);
-  pass_.Divide(call, spec_.divisor);
+  if (spec_.are_logits) pass_.FinishLogits(call);
   if (spec_.layer < 0) return;
   pass_.AddLora(spec_.product, spec_.layer, range_.first, static_cast<int32_t>(row), call);
 }

@@ -24,7 +24,7 @@ struct LinearSpec {
   LinearOutput output = LinearOutput::kResidual;
   int32_t layer = -1;  // the layer, if an adapter may change its product; else -1
   LoraProduct product = LoraProduct::kOutput;
-  float divisor = 1;  // divides the outputs of kOutputs
+  bool are_logits = false;  // of the output matrix: PassState::FinishLogits follows
 };
 
 // A product with a weight matrix, plus its bias and the changes of the rows' adapters.

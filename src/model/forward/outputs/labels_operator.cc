@@ -45,7 +45,7 @@ void LabelsOperator::Run(int32_t index) {
     call.n_begin = panels_[i] * kPanelCols;
     call.n_end = std::min(call.n_begin + kPanelCols, w.n());
     pass_.kernels().Gemm(call);
-    pass_.Divide(call, pass_.config().decoder.logits_divisor);
+    pass_.FinishLogits(call);
   }
 }
 

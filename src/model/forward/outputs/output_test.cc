@@ -190,7 +190,8 @@ TEST_P(ForwardOutputTest, MeanIsTheSumInOrderOfPositions) {
 
 std::vector<std::tuple<const char*, const char*, Isa>> OutputCases() {
   std::vector<std::tuple<const char*, const char*, Isa>> cases;
-  for (const char* name : {"models/qwen3", "models/qwen3-bf16", "models/llama-linear"}) {
+  for (const char* name :
+       {"models/qwen3", "models/qwen3-bf16", "models/llama-linear", "models/gemma2-bf16"}) {
     for (const char* quantization : {"none", "int8"}) {
       cases.emplace_back(name, quantization, SelectIsa().value());
       if (SelectIsa().value() == Isa::kScalar) continue;
