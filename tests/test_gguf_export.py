@@ -214,6 +214,7 @@ def with_tokenizer(name, folder, **config):
 @pytest.mark.parametrize("name, config", [
     ("llama-default", {}), ("llama-head-dim", {}), ("llama-yarn", {}), ("mistral", {}),
     ("qwen2-tied", {}), ("qwen2-yarn", {}), ("qwen3", {}), ("qwen3-tied", {}), ("qwen3-bf16", {}), ("gemma3", {"query_pre_attn_scalar": 16}),
+    ("gemma", {}), ("gemma2", {"query_pre_attn_scalar": 16}), ("gemma2-large-caps", {"query_pre_attn_scalar": 16}),
     ("qwen3-moe-plain", {"norm_topk_prob": True, "num_experts_per_tok": 2}),
     ("llama-llama3", {"rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                                        "original_max_position_embeddings": 8192}})])
@@ -296,6 +297,8 @@ REFUSED = {
     "yarn's numbers": ("llama-yarn-explicit", {}, None, "'rope_scaling' is one that"),
     "another Llama's frequencies": ("llama-llama3", {}, None, "is not the table of Llama 3.1 or 3.2"),
     "a scale of scores": ("gemma3", {}, None, "'query_pre_attn_scalar' is one that"),
+    "no cap of scores": ("gemma2", {"query_pre_attn_scalar": 16, "attn_logit_softcapping": None}, None, "'attn_logit_softcapping' is one that"),
+    "no cap of logits": ("gemma2", {"query_pre_attn_scalar": 16, "final_logit_softcapping": None}, None, "'final_logit_softcapping' is one that"),
     "quantized": ("llama-default", {"quantization_config": {"quant_method": "fp8"}}, None, "'quantization_config' is there"),
     "cuts": ("llama-default", {}, changed_tokenizer(pre_tokenizer={"type": "Whitespace"}), "'pre_tokenizer' with its normalizer is none that GGUF names: gpt-2, llama-bpe"),
     "composing": ("llama-default", {}, changed_tokenizer(normalizer={"type": "NFC"}), "'pre_tokenizer' with its normalizer is none"),

@@ -120,7 +120,7 @@ struct ArchitectureNames {
 };
 
 ArchitectureNames NamesOf(std::string_view architecture) {
-  if (architecture == "gemma3" || architecture == "gemma-embedding") {
+  if (architecture == "gemma2" || architecture == "gemma3" || architecture == "gemma-embedding") {
     return {.own = kGemmaNormNames};
   }
   if (architecture == "qwen35") return {.own = kQwen35Names, .wholes = kQwen35WholeNames};

@@ -88,8 +88,18 @@ void AddConfigEntries(const ModelConfig& config, const GgufArchitecture& archite
   entries->F32(prefix + "attention.layer_norm_rms_epsilon", config.decoder.rms_norm_eps);
   // The Llama family has no entry for windows in GGUF. For models with windows, CheckReadsBack
   // reports the loss.
-  const bool is_gemma = config.architecture == Architecture::kGemma3;
-  if (is_gemma) add("attention.sliding_window", config.local.window());
+  const bool is_gemma2 = config.architecture == Architecture::kGemma2;
+  if (is_gemma2 || config.architecture == Architecture::kGemma3) {
+    add("attention.sliding_window",
+        config.has_local_layers() ? config.local.window() : config.max_position);
+  }
+  // A file without these has the caps of the published models; CheckReadsBack reports the loss.
+  if (is_gemma2 && config.decoder.score_cap > 0) {
+    entries->F32(prefix + "attn_logit_softcapping", config.decoder.score_cap);
+  }
+  if (is_gemma2 && config.decoder.logits_cap > 0) {
+    entries->F32(prefix + "final_logit_softcapping", config.decoder.logits_cap);
+  }
   if (config.num_experts > 0) {
     add("expert_count", config.num_experts);
     add("expert_used_count", config.experts_per_token);
@@ -148,6 +158,8 @@ std::string FirstDifference(const ModelConfig& a, const ModelConfig& b) {
                                    x.rounds_embedding_scale == y.rounds_embedding_scale},
       {"residual_multiplier", x.residual_scale == y.residual_scale},
       {"logits_scaling", x.logits_divisor == y.logits_divisor},
+      {"attn_logit_softcapping", x.score_cap == y.score_cap},
+      {"final_logit_softcapping", x.logits_cap == y.logits_cap},
       {"no_rope_layers", x.unrotated_layers == y.unrotated_layers},
   };
   for (const auto& [name, same] : kMembers) {

@@ -17,8 +17,8 @@
 namespace skein {
 namespace {
 
-constexpr char kQwen3[] = "qwen3", kGemma3[] = "gemma3", kQwen35[] = "qwen35",
-               kQwen3Moe[] = "qwen3moe";
+constexpr char kQwen3[] = "qwen3", kQwen35[] = "qwen35", kQwen3Moe[] = "qwen3moe";
+constexpr char kGemma[] = "gemma", kGemma2[] = "gemma2", kGemma3[] = "gemma3";
 constexpr char kGemmaEmbedding[] = "gemma-embedding";
 
 constexpr GgufArchitecture kArchitectures[] = {
@@ -26,6 +26,8 @@ constexpr GgufArchitecture kArchitectures[] = {
     {"qwen2", "Qwen2ForCausalLM", "qwen2"},
     {kQwen3, "Qwen3ForCausalLM", "qwen3"},
     {kQwen3Moe, "Qwen3MoeForCausalLM", "qwen3_moe"},
+    {kGemma, "GemmaForCausalLM", "gemma"},
+    {kGemma2, "Gemma2ForCausalLM", "gemma2"},
     {kGemma3, "Gemma3ForCausalLM", "gemma3_text"},
     {kQwen35, "Qwen3_5ForCausalLM", "qwen3_5_text", false},
     {kGemmaEmbedding, "Gemma3TextModel", "gemma3_text", false},
@@ -133,9 +135,31 @@ Status ReadHeadDim(const GgufKeys& keys, bool part_may_rotate, Json* config) {
   return Status::Ok();
 }
 
+// Scores are scaled by the head's size, except in the models with 27B parameters. Files do not
+// state it.
+void AddQueryScalar(int32_t layers_of_27b, Json* config) {
+  const int64_t heads = (*config)["num_attention_heads"].get<int64_t>();
+  const bool of_27b = (*config)["num_hidden_layers"] == layers_of_27b && heads > 0;
+  (*config)["query_pre_attn_scalar"] =
+      of_27b ? Json((*config)["hidden_size"].get<int64_t>() / heads) : (*config)["head_dim"];
+}
+
+// Reads the members that only Gemma 2 has. Files may leave out those of the published models.
+Status ReadGemma2(const GgufKeys& keys, Json* config) {
+  (*config)["hidden_activation"] = "gelu_pytorch_tanh";
+  for (const char* name : {"attn_logit_softcapping", "final_logit_softcapping"}) {
+    SKEIN_ASSIGN_OR_RETURN(const auto cap, keys.Double(name));
+    if (cap) (*config)[name] = ShortestDecimal(*cap);
+  }
+  SKEIN_ASSIGN_OR_RETURN(const auto window, keys.Int("attention.sliding_window"));
+  if (window) (*config)["sliding_window"] = *window;
+  AddQueryScalar(46, config);
+  return Status::Ok();
+}
+
 // Reads the members that only Gemma 3 has. Files do not state that every sixth layer is global and
 // that local layers have the theta 10,000.
-Status ReadGemma(const GgufKeys& keys, Json* config) {
+Status ReadGemma3(const GgufKeys& keys, Json* config) {
   for (const char* name : {"attn_logit_softcapping", "final_logit_softcapping"}) {
     SKEIN_ASSIGN_OR_RETURN(const auto cap, keys.Double(name));
     if (cap.value_or(0) != 0) return keys.Unsupported(name, "is there; only 0 is supported");
@@ -144,11 +168,24 @@ Status ReadGemma(const GgufKeys& keys, Json* config) {
   (*config)["hidden_activation"] = "gelu_pytorch_tanh";
   (*config)["sliding_window_pattern"] = 6;
   (*config)["rope_local_base_freq"] = 10000.0;
-  // Scores are scaled by the head's size, except in the model with 27B parameters (62 layers).
-  const int64_t heads = (*config)["num_attention_heads"].get<int64_t>();
-  const bool of_27b = (*config)["num_hidden_layers"] == 62 && heads > 0;
-  (*config)["query_pre_attn_scalar"] =
-      of_27b ? Json((*config)["hidden_size"].get<int64_t>() / heads) : (*config)["head_dim"];
+  AddQueryScalar(62, config);
+  return Status::Ok();
+}
+
+// Reads the members of a family, apart from sizes, rope and experts.
+Status ReadFamily(const GgufKeys& keys, std::string_view architecture, Json* config) {
+  if (architecture == kGemma) {
+    (*config)["hidden_act"] = "gelu_pytorch_tanh";
+    return Status::Ok();
+  }
+  if (architecture == kGemma2) return ReadGemma2(keys, config);
+  if (architecture == kGemma3) return ReadGemma3(keys, config);
+  if (architecture == kGemmaEmbedding) {
+    SKEIN_RETURN_IF_ERROR(ReadGemma3(keys, config));
+    (*config)["use_bidirectional_attention"] = true;
+    return Status::Ok();
+  }
+  (*config)["hidden_act"] = "silu";
   return Status::Ok();
 }
 
@@ -278,14 +315,13 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
     SKEIN_RETURN_IF_ERROR(ReadSpecialTokens(metadata, &encoder));
     return encoder;
   }
-  const bool is_embedding = architecture->name == std::string_view(kGemmaEmbedding);
-  const bool is_gemma = is_embedding || architecture->name == std::string_view(kGemma3);
-  const bool is_qwen35 = architecture->name == std::string_view(kQwen35);
-  const bool is_moe = architecture->name == std::string_view(kQwen3Moe);
-  SKEIN_RETURN_IF_ERROR(CheckPlain(keys, is_gemma    ? "attention.sliding_window"
-                                         : is_moe    ? "expert_count"
-                                         : is_qwen35 ? "nextn_predict_layers"
-                                                     : ""));
+  const std::string_view name = architecture->name;
+  const bool is_gemma3 = name == kGemma3 || name == kGemmaEmbedding;
+  const bool is_qwen35 = name == kQwen35, is_moe = name == kQwen3Moe;
+  SKEIN_RETURN_IF_ERROR(CheckPlain(keys, is_gemma3 || name == kGemma2 ? "attention.sliding_window"
+                                         : is_moe                     ? "expert_count"
+                                         : is_qwen35                  ? "nextn_predict_layers"
+                                                                      : ""));
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor embedding, file.Find("token_embd.weight"));
 
   Json config;
@@ -300,16 +336,11 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   config["num_key_value_heads"] = kv_heads ? Json(*kv_heads) : Json(config["num_attention_heads"]);
   SKEIN_RETURN_IF_ERROR(ReadHeadDim(keys, is_qwen35, &config));
   SKEIN_RETURN_IF_ERROR(keys.Require("context_length", "max_position_embeddings", &config));
-  if (is_gemma) {
-    SKEIN_RETURN_IF_ERROR(ReadGemma(keys, &config));
-    if (is_embedding) config["use_bidirectional_attention"] = true;
-  } else {
-    config["hidden_act"] = "silu";
-  }
+  SKEIN_RETURN_IF_ERROR(ReadFamily(keys, name, &config));
   SKEIN_RETURN_IF_ERROR(
       keys.RequireDouble("attention.layer_norm_rms_epsilon", "rms_norm_eps", &config));
   SKEIN_ASSIGN_OR_RETURN(const auto theta, keys.Double("rope.freq_base"));
-  config["rope_theta"] = ShortestDecimal(theta.value_or(is_gemma ? 1e6 : 1e4));
+  config["rope_theta"] = ShortestDecimal(theta.value_or(is_gemma3 ? 1e6 : 1e4));
   SKEIN_RETURN_IF_ERROR(ReadRopeScaling(file, keys, &config));
   if (is_qwen35) {
     SKEIN_RETURN_IF_ERROR(ReadQwen35(keys, config["rope_theta"].get<double>(), &config));
