@@ -103,5 +103,62 @@ TEST(QuantizeQ4KTest, MinimumsFitNumbersOfOneSign) {
   EXPECT_LT(errors[1], errors[0] / 4);
 }
 
+std::vector<float> ThereAndBackByMxfp4(const std::vector<float>& x) {
+  const size_t num_blocks = x.size() / kBlockTerms;
+  std::vector<std::byte> row(num_blocks * TraitsOf(BlockFormat::kMxfp4).file_bytes);
+  QuantizeBlocks(BlockFormat::kMxfp4, x, row.data());
+  std::vector<float> back(x.size());
+  DequantizeBlocks(BlockFormat::kMxfp4, row.data(), static_cast<int64_t>(num_blocks), back.data());
+  return back;
+}
+
+TEST(QuantizeMxfp4Test, NumbersOfTheFormatStay) {
+  constexpr float kNumbers[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  for (const int exponent : {-100, -20, -1, 0, 7, 100}) {
+    std::vector<float> x(64, 0.0f);
+    for (size_t i = 0; i < 32; ++i) {
+      x[i] = std::ldexp(kNumbers[7 - i % 8] * (i % 3 == 1 ? -1.0f : 1.0f), exponent);
+    }
+    EXPECT_EQ(ThereAndBackByMxfp4(x), x) << exponent;
+  }
+}
+
+// The squared error is nearly that of the best scale of all.
+TEST(QuantizeMxfp4Test, ScalesAreNearlyTheBest) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  double found = 0, best = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<float> x(32);
+    for (float& e : x) e = normal(random);
+    found += SquaredError(x, ThereAndBackByMxfp4(x));
+    double least = std::numeric_limits<double>::infinity();
+    for (int exponent = -8; exponent <= 4; ++exponent) {
+      double error = 0;
+      for (const float e : x) {
+        double nearest = std::numeric_limits<double>::infinity();
+        for (const int8_t number : kMxfp4Codebook) {
+          nearest = std::min(nearest, std::abs(e - std::ldexp(double{number}, exponent)));
+        }
+        error += nearest * nearest;
+      }
+      least = std::min(least, error);
+    }
+    best += least;
+  }
+  EXPECT_GE(found, best * 0.9999);
+  EXPECT_LE(found, best * 1.01);
+}
+
+TEST(QuantizeMxfp4Test, ABlockWithANanIsInfinite) {
+  std::vector<float> x(64, 1.0f);
+  x[3] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> back = ThereAndBackByMxfp4(x);
+  EXPECT_TRUE(std::all_of(back.begin(), back.begin() + 32, [](float e) { return std::isinf(e); }));
+  EXPECT_EQ(back[40], 1.0f);
+}
+
 }  // namespace
 }  // namespace skein

@@ -125,6 +125,21 @@ void AddFamily(const ModelShape& shape, Members* members) {
       m["router_aux_loss_coef"] = "0.02";
       m["sliding_window"] = "null";
       break;
+    case Architecture::kGptOss:
+      m["model_type"] = Quoted("gpt_oss");
+      m["attention_bias"] = "true";
+      m["experts_per_token"] = m["num_experts_per_tok"] = std::to_string(shape.experts_per_token);
+      m["num_local_experts"] = std::to_string(shape.num_experts);
+      m["output_router_logits"] = "false";
+      m["rope_scaling"] =
+          "{\"beta_fast\": 32.0, \"beta_slow\": 1.0, \"factor\": 32.0, "
+          "\"original_max_position_embeddings\": " +
+          std::to_string(shape.max_position / 32) +
+          ", \"rope_type\": \"yarn\", \"truncate\": false}";
+      m["router_aux_loss_coef"] = "0.9";
+      m["sliding_window"] = "128";
+      m["swiglu_limit"] = "7.0";
+      break;
     case Architecture::kQwen35:
       AddQwen35(shape, members);
       break;
@@ -327,6 +342,46 @@ std::vector<ModelShape> DecoderShapes() {
        small},
       {"mixtral-8x7b", A::kMixtral, 4096, 14336, 32, 32, 8, 0, 32000, 32768, 1e6, 1e-5, false, 0, 0,
        small, 8, 2, 14336},
+      {"tiny-gpt-oss", A::kGptOss, 128, 96, 4, 4, 2, 32, 0, 2048, 1.5e5, 1e-5, false, 0, 0, tiny, 8,
+       3, 96},
+      {"gpt-oss-20b",
+       A::kGptOss,
+       2880,
+       2880,
+       24,
+       64,
+       8,
+       64,
+       201088,
+       131072,
+       1.5e5,
+       1e-5,
+       false,
+       0,
+       0,
+       {199998, {200002, 199999, 200012}},
+       32,
+       4,
+       2880},
+      {"gpt-oss-120b",
+       A::kGptOss,
+       2880,
+       2880,
+       36,
+       64,
+       8,
+       64,
+       201088,
+       131072,
+       1.5e5,
+       1e-5,
+       false,
+       0,
+       0,
+       {199998, {200002, 199999, 200012}},
+       128,
+       4,
+       2880},
   };
 }
 

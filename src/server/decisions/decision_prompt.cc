@@ -33,6 +33,11 @@ void EndThinking(std::string* text) {
   *text += "\n\n</think>\n\n";
 }
 
+// Goes on to the text of an answer in OpenAI's harmony format, whose messages name their channel.
+void OpenFinalChannel(std::string* text) {
+  if (text->ends_with("<|start|>assistant")) *text += "<|channel|>final<|message|>";
+}
+
 // The messages that a template renders: a user's probe without an answer, a probe with its answer,
 // or a probe with its answer and a second probe without one.
 enum class Turns { kOpen, kAnswered, kOpenAgain };
@@ -202,6 +207,7 @@ Result<PromptFrame> MakePromptFrame(const ModelEntry& model, PromptForm form) {
   frame.next = NextOf(model);
   frame.space_before_label = model.traits.space_before_answer;
   EndThinking(&frame.after);
+  OpenFinalChannel(&frame.after);
   return frame;
 }
 

@@ -182,6 +182,9 @@ TEST(PromptFrameTest, FollowsTheTemplate) {
   // A block of thoughts that the template leaves open is closed by the frame.
   EXPECT_EQ(frame("%s<a><think>\n")->after, "<a><think>\n\n</think>\n\n");
   EXPECT_EQ(frame("%s<a><think>\n\n</think>\n\n")->after, "<a><think>\n\n</think>\n\n");
+  // gpt-oss's messages begin with their channel.
+  EXPECT_EQ(frame("%s<|end|><|start|>assistant")->after,
+            "<|end|><|start|>assistant<|channel|>final<|message|>");
   EXPECT_EQ(frame("nothing").status().code(), StatusCode::kUnsupported);
   EXPECT_EQ(frame("%s and %s").status().code(), StatusCode::kUnsupported);
 }
