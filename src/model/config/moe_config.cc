@@ -7,8 +7,6 @@
 namespace skein {
 namespace {
 
-constexpr int64_t kMaxExperts = 4096;
-
 // Reads which layers have experts.
 Status ReadSparseLayers(const JsonObject& json, ModelConfig* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto step, ReadSize(json, "decoder_sparse_step", kMaxLayers));
