@@ -81,10 +81,8 @@ class StoppingKernels final : public Kernels {
     kernels_->SigmoidMul(gate, n, x, dtype);
     Count();
   }
-  void SoftCap(float* x, int32_t n, float cap) const override {
-    kernels_->SoftCap(x, n, cap);
-    Count();
-  }
+  // Not counted: it ends the ticket of a product, which is.
+  void SoftCap(float* x, int32_t n, float cap) const override { kernels_->SoftCap(x, n, cap); }
   void Conv(const ConvCall& call) const override {
     kernels_->Conv(call);
     Count();
