@@ -11,6 +11,7 @@
 
 #include "server/decisions/baseline_cache.h"
 #include "server/json/json.h"
+#include "server/reasoning/reasoning_style.h"
 #include "server/tools/tool_style.h"
 #include "skein/engine.h"
 #include "skein/model_traits.h"
@@ -47,6 +48,7 @@ struct ModelEntry {
   const Tokenizer* tokenizer = nullptr;
   const ChatTemplate* chat_template = nullptr;  // null: chat is refused
   ToolFormat tools;                           // how chats show tools and how the model writes calls
+  ReasoningFormat reasoning;                  // how answers to chats hold reasoning
   std::shared_ptr<GrammarCompiler> grammars;  // null: constraints by a grammar are refused
   GenerationDefaults defaults;
   Json chat_template_kwargs = Json::object();  // defaults: members of the request override them

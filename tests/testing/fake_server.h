@@ -68,9 +68,10 @@ class ServerTest : public ::testing::Test {
     ModelEntry entry;
     entry.names = {"fake", "alias/of-fake"};
     entry.engine = &engine_;
-    entry.tokenizer = &tokenizer_;
+    entry.tokenizer = model_tokenizer_;
     entry.chat_template = chat_template_;
     entry.tools = tools_;
+    entry.reasoning = reasoning_;
     entry.defaults.eos_token_ids = {kFakeEos};
     entry.max_model_len = 4096;
     entry.max_kv_tokens = max_kv_tokens_;
@@ -116,7 +117,9 @@ class ServerTest : public ::testing::Test {
   ModelTraits traits_;  // of the model, from Start on
   ToolFormat tools_ = {.style = ToolStyle::kHermes, .in_template = true};
   int64_t max_kv_tokens_ = 0;
+  ReasoningFormat reasoning_;
   ByteTokenizer tokenizer_;
+  const Tokenizer* model_tokenizer_ = &tokenizer_;  // of the model, from Start on
   FakeTemplate template_;
   const ChatTemplate* chat_template_ = &template_;  // of the model, from Start on
   FakeEngine engine_;

@@ -98,6 +98,47 @@ class ByteTokenizer : public Tokenizer {
   };
 };
 
+// Bytes, of which the first ones after 0 stand for marks: byte 1 is the first mark.
+class MarkTokenizer final : public ByteTokenizer {
+ public:
+  explicit MarkTokenizer(std::vector<std::string> marks) : marks_(std::move(marks)) {}
+
+  std::string Decode(std::span<const TokenId> ids, bool skip_special_tokens) const override {
+    std::string text;
+    for (TokenId id : ids) {
+      if (!IsMark(id)) {
+        text += ByteTokenizer::Decode({&id, 1}, skip_special_tokens);
+      } else if (!skip_special_tokens) {
+        text += marks_[static_cast<size_t>(id) - 1];
+      }
+    }
+    return text;
+  }
+  std::optional<TokenId> TokenToId(std::string_view token) const override {
+    for (size_t i = 0; i < marks_.size(); ++i) {
+      if (marks_[i] == token) return static_cast<TokenId>(i) + 1;
+    }
+    return ByteTokenizer::TokenToId(token);
+  }
+  bool IsSpecial(TokenId id) const override { return IsMark(id) || ByteTokenizer::IsSpecial(id); }
+
+  // The text with a byte instead of each mark.
+  std::string Coded(std::string text) const {
+    for (size_t i = 0; i < marks_.size(); ++i) {
+      const std::string& mark = marks_[i];
+      for (size_t at = text.find(mark); at != text.npos; at = text.find(mark, at)) {
+        text.replace(at, mark.size(), 1, static_cast<char>(i + 1));
+      }
+    }
+    return text;
+  }
+
+ private:
+  bool IsMark(TokenId id) const { return id > 0 && id <= static_cast<TokenId>(marks_.size()); }
+
+  const std::vector<std::string> marks_;
+};
+
 inline constexpr int32_t kFakeMaxTailLen = 8192;
 
 // Answers each request with `reply` (bytes as tokens, then the end token) over and over until the

@@ -1,5 +1,6 @@
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "server/generation/chat_call.h"
@@ -29,13 +30,15 @@ class ChatFormat final : public OpenAiFormat {
   }
 
   Json Choice(ChoiceState* state) const override {
-    ToolCallParser::Piece piece = TakePiece(state);
+    AnswerPiece piece = TakePiece(state);
     Json message;
     message["role"] = "assistant";
-    message["content"] = std::move(piece.content);
+    const bool has_other = !piece.calls.empty() || !piece.reasoning.empty();
+    message["content"] =
+        piece.content.empty() && has_other ? Json(nullptr) : Json(std::move(piece.content));
     message["refusal"] = nullptr;
+    if (!piece.reasoning.empty()) AddReasoning(piece.reasoning, &message);
     if (!piece.calls.empty()) {
-      if (message["content"] == "") message["content"] = nullptr;
       message["tool_calls"] = Json::array();
       for (const ToolCall& call : WholeCalls(piece.calls)) {
         message["tool_calls"].push_back(
@@ -60,10 +63,13 @@ class ChatFormat final : public OpenAiFormat {
       chunks->push_back(std::move(first));
     }
     const bool tells_tokens = (logprobs_ || return_token_ids_) && !state->tokens.empty();
-    const ToolCallParser::Piece piece = TakePiece(state);
-    if (tells_tokens || !piece.content.empty() || !piece.calls.empty() || state->finish) {
+    const AnswerPiece piece = TakePiece(state);
+    const bool reasons = !piece.reasoning.empty();
+    if (tells_tokens || reasons || !piece.content.empty() || !piece.calls.empty() ||
+        state->finish) {
       Json delta = Json::object();
-      if (!piece.content.empty() || tells_tokens) delta["content"] = piece.content;
+      if (reasons) AddReasoning(piece.reasoning, &delta);
+      if (!piece.content.empty() || (tells_tokens && !reasons)) delta["content"] = piece.content;
       for (const ToolCallDelta& call : piece.calls) {
         delta["tool_calls"].push_back(CallDelta(*state, call));
       }
@@ -83,6 +89,12 @@ class ChatFormat final : public OpenAiFormat {
   }
 
  private:
+  // The name of DeepSeek, SGLang and llama.cpp, and vLLM's newer one.
+  static void AddReasoning(const std::string& reasoning, Json* message) {
+    (*message)["reasoning_content"] = reasoning;
+    (*message)["reasoning"] = reasoning;
+  }
+
   Json CallDelta(const ChoiceState& state, const ToolCallDelta& call) const {
     Json json;
     json["index"] = call.index;

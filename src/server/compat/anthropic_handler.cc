@@ -59,6 +59,7 @@ Status AppendMessage(const Json& message, const std::string& param, Json* out) {
   }
   Json texts = Json::array();
   Json calls = Json::array();
+  std::string thinking;
   const Json* content = reader.Find("content");
   const Json none = Json::array();
   for (const Json& block : content != nullptr && content->is_array() ? *content : none) {
@@ -72,7 +73,9 @@ Status AppendMessage(const Json& message, const std::string& param, Json* out) {
       Json result = {{"role", "tool"}, {"content", std::move(text)}};
       result["tool_call_id"] = StringMember(block, "tool_use_id");
       out->push_back(std::move(result));
-    } else if (type != "thinking" && type != "redacted_thinking") {
+    } else if (type == "thinking") {
+      thinking += StringMember(block, "thinking");
+    } else if (type != "redacted_thinking") {
       texts.push_back(block);
     }
   }
@@ -83,6 +86,7 @@ Status AppendMessage(const Json& message, const std::string& param, Json* out) {
                                                          param + ".content"));
   if (is_list && texts.empty() && calls.empty() && !content->empty()) return Status::Ok();
   Json converted = {{"role", role}, {"content", std::move(text)}};
+  if (!thinking.empty()) converted["reasoning_content"] = std::move(thinking);
   if (!calls.empty()) converted["tool_calls"] = std::move(calls);
   out->push_back(std::move(converted));
   return Status::Ok();
@@ -139,8 +143,22 @@ Status ReadAnthropicTools(Json* body) {
   return Status::Ok();
 }
 
+// Turns `thinking` into the template's variable. Without it the model's template decides. The
+// budget is not enforced: the thought counts as part of max_tokens.
+Status ReadAnthropicThinking(Json* body) {
+  const auto thinking = body->find("thinking");
+  if (thinking == body->end() || thinking->is_null()) return Status::Ok();
+  const std::string type = thinking->is_object() ? StringMember(*thinking, "type") : "";
+  if (type != "enabled" && type != "adaptive" && type != "between_tools" && type != "disabled") {
+    return InvalidField("thinking.type", "enabled, adaptive, between_tools or disabled");
+  }
+  SetThinking(type != "disabled", body);
+  return Status::Ok();
+}
+
 // Turns the request into a chat's body.
 Status ToChatBody(Json* body) {
+  SKEIN_RETURN_IF_ERROR(ReadAnthropicThinking(body));
   SKEIN_RETURN_IF_ERROR(ReadAnthropicMessages(body));
   SKEIN_RETURN_IF_ERROR(ReadAnthropicTools(body));
   MoveMember("stop_sequences", "stop", body);
@@ -182,9 +200,10 @@ class AnthropicFormat final : public AnswerFormat {
 
   Json Answer(std::vector<ChoiceState>* choices, const Usage& usage) override {
     ChoiceState& state = choices->front();
-    const ToolCallParser::Piece piece = TakePiece(&state);
+    const AnswerPiece piece = TakePiece(&state);
     Json answer = Envelope(usage);
-    if (!piece.content.empty() || piece.calls.empty()) {
+    if (!piece.reasoning.empty()) answer["content"].push_back(ThinkingBlock(piece.reasoning));
+    if (!piece.content.empty() || (piece.calls.empty() && piece.reasoning.empty())) {
       answer["content"].push_back({{"type", "text"}, {"text", piece.content}});
     }
     for (const ToolCall& call : WholeCalls(piece.calls)) {
@@ -203,20 +222,18 @@ class AnthropicFormat final : public AnswerFormat {
       start["message"] = Envelope(usage());
       *events += Event(start, "message_start");
     }
-    const ToolCallParser::Piece piece = TakePiece(state);
+    const AnswerPiece piece = TakePiece(state);
     state->tokens.clear();
+    if (!piece.reasoning.empty()) {
+      if (open_ != "thinking") OpenBlock(ThinkingBlock(""), events);
+      Delta({{"type", "thinking_delta"}, {"thinking", piece.reasoning}}, events);
+    }
     if (!piece.content.empty()) {
-      if (open_call_ >= 0 || !is_open_) {
-        OpenBlock({{"type", "text"}, {"text", ""}}, events);
-        open_call_ = -1;
-      }
+      if (open_ != "text") OpenBlock({{"type", "text"}, {"text", ""}}, events);
       Delta({{"type", "text_delta"}, {"text", piece.content}}, events);
     }
     for (const ToolCallDelta& call : piece.calls) {
-      if (!call.name.empty()) {
-        OpenBlock(CallBlock(call.index, call.name, Json::object()), events);
-        open_call_ = call.index;
-      }
+      if (!call.name.empty()) OpenBlock(CallBlock(call.index, call.name, Json::object()), events);
       if (call.arguments.empty()) continue;
       Delta({{"type", "input_json_delta"}, {"partial_json", call.arguments}}, events);
     }
@@ -263,9 +280,17 @@ class AnthropicFormat final : public AnswerFormat {
     return block;
   }
 
+  // Signatures of thoughts are Anthropic's own. Clients expect the member.
+  static Json ThinkingBlock(const std::string& thinking) {
+    Json block = {{"type", "thinking"}};
+    block["thinking"] = thinking;
+    block["signature"] = "";
+    return block;
+  }
+
   static void SetStop(const ChoiceState& state, Json* json) {
     const auto* text = std::get_if<std::string>(&state.stop_reason);
-    const bool calls = state.tools && state.tools->num_calls() > 0;
+    const bool calls = HasCalls(state);
     (*json)["stop_reason"] = state.finish == FinishReason::kLength ? "max_tokens"
                              : text != nullptr                     ? "stop_sequence"
                              : calls                               ? "tool_use"
@@ -275,14 +300,17 @@ class AnthropicFormat final : public AnswerFormat {
 
   void OpenBlock(Json block, std::string* events) {
     CloseBlock(events);
-    is_open_ = true;
+    open_ = block["type"].get<std::string>();
     Json start = {{"type", "content_block_start"}, {"index", ++block_}};
     start["content_block"] = std::move(block);
     *events += Event(start, "content_block_start");
   }
 
   void CloseBlock(std::string* events) {
-    if (!std::exchange(is_open_, false)) return;
+    if (open_.empty()) return;
+    if (std::exchange(open_, "") == "thinking") {
+      Delta({{"type", "signature_delta"}, {"signature", ""}}, events);
+    }
     *events += Event({{"type", "content_block_stop"}, {"index", block_}}, "content_block_stop");
   }
 
@@ -296,8 +324,7 @@ class AnthropicFormat final : public AnswerFormat {
   uint64_t seed_;
   std::string id_;
   int32_t block_ = -1;  // the last block's index
-  bool is_open_ = false;
-  int32_t open_call_ = -1;  // the tool call whose block is open; -1: a block of text is open
+  std::string open_;    // the type of the block that is open; empty: none
   Json ending_;
 };
 

@@ -42,6 +42,12 @@ void MoveMember(const char* from, const char* to, Json* body) {
   if (!value.is_null() && !body->contains(to)) (*body)[to] = std::move(value);
 }
 
+void SetThinking(bool thinks, Json* body) {
+  Json& kwargs = (*body)["chat_template_kwargs"];
+  if (kwargs.is_null()) kwargs = Json::object();
+  if (kwargs.is_object()) kwargs.emplace("enable_thinking", thinks);
+}
+
 std::string StringMember(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();

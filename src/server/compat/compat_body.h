@@ -19,6 +19,10 @@ void MoveMember(const char* from, const char* to, Json* body);
 
 Status InvalidField(const std::string& param, const std::string& allowed);
 
+// Switches thinking on or off by the template's variable enable_thinking, unless the body's
+// chat_template_kwargs have that variable.
+void SetThinking(bool thinks, Json* body);
+
 // The member `name` of an object if it is a string, else an empty text.
 std::string StringMember(const Json& object, const char* name);
 

@@ -56,6 +56,21 @@ Status ReadOllamaOptions(Json* body) {
   return Status::Ok();
 }
 
+// Turns `think`, a bool or a level, into the chat's fields.
+Status ReadOllamaThink(Json* body) {
+  const Json think = body->value("think", Json(nullptr));
+  if (think.is_null()) return Status::Ok();
+  if (think == "low" || think == "medium" || think == "high") {
+    if (!body->contains("reasoning_effort")) (*body)["reasoning_effort"] = think;
+    return Status::Ok();
+  }
+  if (!think.is_boolean()) {
+    return InvalidField("think", R"(true, false, "low", "medium" or "high")");
+  }
+  SetThinking(think.get<bool>(), body);
+  return Status::Ok();
+}
+
 // Turns Ollama's messages into the chat's. Ollama's calls have no ids, and their arguments are
 // objects.
 Status ReadOllamaMessages(Json* body) {
@@ -101,12 +116,12 @@ class OllamaFormat final : public AnswerFormat {
                     std::string* events) override {
     Json line = Line(state);
     state->tokens.clear();
-    const bool calls = is_chat_ && line["message"].contains("tool_calls");
-    const std::string& text = is_chat_ ? line["message"]["content"].get_ref<std::string&>()
-                                       : line["response"].get_ref<std::string&>();
-    if (!text.empty() || calls) *events += DumpJson(line) + "\n";
+    const Json& part = is_chat_ ? line["message"] : line;
+    const bool has_news = part[is_chat_ ? "content" : "response"] != "" ||
+                          part.contains("thinking") || part.contains("tool_calls");
+    if (has_news) *events += DumpJson(line) + "\n";
     if (!state->finish) return;
-    if (!text.empty() || calls) line = EmptyLine();
+    if (has_news) line = EmptyLine();
     AddEnd(*state, usage(), &line);
     *events += DumpJson(line) + "\n";
   }
@@ -139,15 +154,17 @@ class OllamaFormat final : public AnswerFormat {
 
   // A tool call is written once it is complete.
   Json Line(ChoiceState* state) {
-    ToolCallParser::Piece piece = TakePiece(state);
+    AnswerPiece piece = TakePiece(state);
     std::ranges::move(piece.calls, std::back_inserter(calls_));
     Json line = EmptyLine();
     if (!is_chat_) {
       line["response"] = std::move(piece.content);
+      if (!piece.reasoning.empty()) line["thinking"] = std::move(piece.reasoning);
       return line;
     }
     Json& message = line["message"];
     message["content"] = std::move(piece.content);
+    if (!piece.reasoning.empty()) message["thinking"] = std::move(piece.reasoning);
     if (!state->finish) return line;
     for (const ToolCall& call : WholeCalls(calls_)) {
       Json function = {{"name", call.name}};
@@ -198,6 +215,7 @@ Status StartOllama(const ServerContext& context, Json body, const std::string* r
   const std::string asked = StringMember(body, "model");
   DropLatestTag(*context.models, &body);
   SKEIN_RETURN_IF_ERROR(ReadOllamaOptions(&body));
+  SKEIN_RETURN_IF_ERROR(ReadOllamaThink(&body));
   SKEIN_RETURN_IF_ERROR(ReadOllamaMessages(&body));
   SKEIN_ASSIGN_OR_RETURN(ChatCall call, ReadChatCall(context, body, ChatUse::kAnswer, raw_prompt));
   auto format =

@@ -11,16 +11,37 @@
 namespace skein {
 namespace {
 
+// The text of an item of type reasoning.
+std::string ReasoningText(const Json& item) {
+  std::string text;
+  for (const Json& part : item.value("content", Json::array())) {
+    if (part.is_object()) text += StringMember(part, "text");
+  }
+  return text;
+}
+
+// Moves the reasoning into the assistant's message.
+void TakeReasoning(std::string* reasoning, Json* message) {
+  if (reasoning->empty()) return;
+  (*message)["reasoning_content"] =
+      message->value("reasoning_content", "") + std::exchange(*reasoning, {});
+}
+
 // Appends the message that one item of `input` becomes. A tool call joins the assistant's message
-// before it.
-Status AppendItem(const Json& item, const std::string& param, Json* messages) {
+// before it. `*reasoning` is the reasoning before the next message of the assistant.
+Status AppendItem(const Json& item, const std::string& param, std::string* reasoning,
+                  Json* messages) {
   if (!item.is_object()) return InvalidField(param, "an object");
   const std::string type = item.contains("type") ? StringMember(item, "type") : "message";
-  if (type == "reasoning") return Status::Ok();
+  if (type == "reasoning") {
+    *reasoning += ReasoningText(item);
+    return Status::Ok();
+  }
   if (type == "function_call") {
     if (messages->empty() || messages->back()["role"] != "assistant") {
       messages->push_back({{"role", "assistant"}, {"content", ""}});
     }
+    TakeReasoning(reasoning, &messages->back());
     messages->back()["tool_calls"].push_back(FunctionCall(StringMember(item, "call_id"),
                                                           item.value("name", Json("")),
                                                           item.value("arguments", Json("{}"))));
@@ -43,6 +64,11 @@ Status AppendItem(const Json& item, const std::string& param, Json* messages) {
                          TextOfContent(item.value("content", Json(nullptr)), param + ".content"));
   messages->push_back(
       {{"role", role == "developer" ? "system" : role}, {"content", std::move(text)}});
+  if (role == "assistant") {
+    TakeReasoning(reasoning, &messages->back());
+  } else {
+    reasoning->clear();  // it belonged to no answer
+  }
   return Status::Ok();
 }
 
@@ -55,8 +81,10 @@ Status ReadResponseInput(Json* body) {
   if (input != body->end() && input->is_string()) {
     messages.push_back({{"role", "user"}, {"content", *input}});
   } else if (input != body->end() && input->is_array() && !input->empty()) {
+    std::string reasoning;
     for (size_t i = 0; i < input->size(); ++i) {
-      SKEIN_RETURN_IF_ERROR(AppendItem((*input)[i], fmt::format("input[{}]", i), &messages));
+      SKEIN_RETURN_IF_ERROR(
+          AppendItem((*input)[i], fmt::format("input[{}]", i), &reasoning, &messages));
     }
   } else {
     return InvalidField("input", "a string or an array of items");
@@ -95,6 +123,16 @@ Status ReadToolsAndFormat(Json* body) {
   return Status::Ok();
 }
 
+// Turns `reasoning` into the field of chat completions.
+Status ReadReasoning(Json* body) {
+  const auto reasoning = body->find("reasoning");
+  if (reasoning == body->end() || reasoning->is_null()) return Status::Ok();
+  if (!reasoning->is_object()) return InvalidField("reasoning", "an object");
+  Json effort = reasoning->value("effort", Json(nullptr));
+  if (!effort.is_null()) (*body)["reasoning_effort"] = std::move(effort);
+  return Status::Ok();
+}
+
 Status RefuseState(const Json& body) {
   for (const char* name : {"previous_response_id", "conversation", "prompt"}) {
     const auto found = body.find(name);
@@ -130,7 +168,11 @@ class ResponsesFormat final : public AnswerFormat {
     base_["output"] = Json::array();
     base_["parallel_tool_calls"] = request.value("parallel_tool_calls", Json(true));
     base_["previous_response_id"] = nullptr;
+    const auto reasoning = request.find("reasoning");
     base_["reasoning"] = {{"effort", nullptr}, {"summary", nullptr}};
+    if (reasoning != request.end() && reasoning->is_object()) {
+      base_["reasoning"]["effort"] = reasoning->value("effort", Json(nullptr));
+    }
     base_["store"] = false;
     base_["temperature"] = call.spec.fields.request.generate().sampling.temperature;
     base_["text"] = request.value("text", Json({{"format", {{"type", "text"}}}}));
@@ -177,14 +219,15 @@ class ResponsesFormat final : public AnswerFormat {
  private:
   // Moves the state's new text into items and appends the matching events.
   void Advance(ChoiceState* state, std::string* events) {
-    const ToolCallParser::Piece piece = TakePiece(state);
+    const AnswerPiece piece = TakePiece(state);
     state->tokens.clear();
+    if (!piece.reasoning.empty()) {
+      if (!IsOpen("reasoning")) OpenReasoning(events);
+      Send("response.reasoning_text.delta", AddText(piece.reasoning), events);
+    }
     if (!piece.content.empty()) {
       if (!IsOpen("message")) OpenMessage(events);
-      item_["content"][0]["text"].get_ref<std::string&>() += piece.content;
-      Json delta = At();
-      delta["content_index"] = 0;
-      delta["delta"] = piece.content;
+      Json delta = AddText(piece.content);
       delta["logprobs"] = Json::array();
       Send("response.output_text.delta", std::move(delta), events);
     }
@@ -202,6 +245,15 @@ class ResponsesFormat final : public AnswerFormat {
     Close(events);
   }
 
+  // Adds to the text of the open item; returns the event's delta.
+  Json AddText(const std::string& text) {
+    item_["content"][0]["text"].get_ref<std::string&>() += text;
+    Json delta = At();
+    delta["content_index"] = 0;
+    delta["delta"] = text;
+    return delta;
+  }
+
   Json Response(const Usage& usage) const {
     Json json = base_;
     json["status"] = incomplete_ ? "incomplete" : "completed";
@@ -210,7 +262,7 @@ class ResponsesFormat final : public AnswerFormat {
     json["usage"]["input_tokens"] = usage.prompt_tokens;
     json["usage"]["input_tokens_details"]["cached_tokens"] = usage.cached_tokens;
     json["usage"]["output_tokens"] = usage.completion_tokens;
-    json["usage"]["output_tokens_details"]["reasoning_tokens"] = 0;
+    json["usage"]["output_tokens_details"]["reasoning_tokens"] = usage.reasoning_tokens.value_or(0);
     json["usage"]["total_tokens"] = usage.prompt_tokens + usage.completion_tokens;
     return json;
   }
@@ -238,10 +290,25 @@ class ResponsesFormat final : public AnswerFormat {
     item["role"] = "assistant";
     item["content"] = Json::array();
     Open(std::move(item), events);
-    item_["content"].push_back(Part());
+    OpenPart(Part(), events);
+  }
+
+  void OpenReasoning(std::string* events) {
+    Json item;
+    item["type"] = "reasoning";
+    item["id"] = fmt::format("rs_{:016x}_{}", seed_, output_.size());
+    item["status"] = "in_progress";
+    item["summary"] = Json::array();
+    item["content"] = Json::array();
+    Open(std::move(item), events);
+    OpenPart({{"type", "reasoning_text"}, {"text", ""}}, events);
+  }
+
+  void OpenPart(const Json& part, std::string* events) {
+    item_["content"].push_back(part);
     Json added = At();
     added["content_index"] = 0;
-    added["part"] = Part();
+    added["part"] = part;
     Send("response.content_part.added", std::move(added), events);
   }
 
@@ -269,12 +336,14 @@ class ResponsesFormat final : public AnswerFormat {
   void Close(std::string* events) {
     if (item_.is_null()) return;
     item_["status"] = incomplete_ ? "incomplete" : "completed";
-    if (IsOpen("message")) {
+    if (!IsOpen("function_call")) {
       Json done = At();
       done["content_index"] = 0;
       done["text"] = item_["content"][0]["text"];
-      done["logprobs"] = Json::array();
-      Send("response.output_text.done", std::move(done), events);
+      const bool is_message = IsOpen("message");
+      if (is_message) done["logprobs"] = Json::array();
+      Send(is_message ? "response.output_text.done" : "response.reasoning_text.done",
+           std::move(done), events);
       Json part = At();
       part["content_index"] = 0;
       part["part"] = item_["content"][0];
@@ -314,6 +383,7 @@ Status StartResponse(const ServerContext& context, const HttpRequest& request,
   Json body = given;
   SKEIN_RETURN_IF_ERROR(ReadResponseInput(&body));
   SKEIN_RETURN_IF_ERROR(ReadToolsAndFormat(&body));
+  SKEIN_RETURN_IF_ERROR(ReadReasoning(&body));
   MoveMember("max_output_tokens", "max_tokens", &body);
   for (const char* name : {"n", "top_logprobs", "stream_options"}) body.erase(name);
   SKEIN_ASSIGN_OR_RETURN(ChatCall call, ReadChatCall(context, body, ChatUse::kAnswer));

@@ -25,17 +25,20 @@ std::string AnswerFormat::FailureEvents(const Status& status) const {
   return Event(ErrorBody(status)) + "data: [DONE]\n\n";
 }
 
-ToolCallParser::Piece TakePiece(ChoiceState* state) {
+AnswerPiece TakePiece(ChoiceState* state) {
   std::string text = std::exchange(state->text, {});
-  if (!state->tools) return {std::move(text), {}};
-  ToolCallParser::Piece piece = state->tools->Push(text);
+  if (!state->parser) return {.content = std::move(text)};
+  AnswerPiece piece = state->parser->Push(text);
   if (state->finish) {
-    ToolCallParser::Piece rest = state->tools->Finish();
+    AnswerPiece rest = state->parser->Finish();
+    piece.reasoning += rest.reasoning;
     piece.content += rest.content;
     std::ranges::move(rest.calls, std::back_inserter(piece.calls));
   }
   return piece;
 }
+
+bool HasCalls(const ChoiceState& state) { return state.parser && state.parser->num_calls() > 0; }
 
 std::string Event(const Json& json, std::string_view name) {
   const std::string first = name.empty() ? "" : fmt::format("event: {}\n", name);
@@ -48,13 +51,16 @@ Json UsageJson(const Usage& usage) {
   json["completion_tokens"] = usage.completion_tokens;
   json["total_tokens"] = usage.prompt_tokens + usage.completion_tokens;
   json["prompt_tokens_details"]["cached_tokens"] = usage.cached_tokens;
+  if (usage.reasoning_tokens) {
+    json["completion_tokens_details"]["reasoning_tokens"] = *usage.reasoning_tokens;
+  }
   return json;
 }
 
 Json FinishReasonJson(const ChoiceState& state) {
   if (!state.finish) return nullptr;
   if (*state.finish == FinishReason::kLength) return "length";
-  return state.tools && state.tools->num_calls() > 0 ? "tool_calls" : "stop";
+  return HasCalls(state) ? "tool_calls" : "stop";
 }
 
 Json StopReasonJson(const StopReason& reason) {

@@ -10,7 +10,8 @@
 #include "server/generation/generation_session.h"
 #include "server/http/http_message.h"
 #include "server/json/json.h"
-#include "server/tools/tool_call_parser.h"
+#include "server/reasoning/answer_parser.h"
+#include "server/reasoning/reasoning_counter.h"
 
 namespace skein {
 
@@ -26,8 +27,9 @@ struct ChoiceState {
   const std::vector<PromptLogprob>* prompt_logprobs =
       nullptr;              // log-probabilities of the request's prompt
   int64_t text_offset = 0;  // characters of the answer before tokens[0]; updated by the format
-  // Finds tool calls in the text; nullopt: all text is content.
-  std::optional<ToolCallParser> tools;
+  // Finds reasoning and tool calls in the text; nullopt: all text is content.
+  std::optional<AnswerParser> parser;
+  std::optional<ReasoningCounter> reasoning;  // nullopt: its tokens are not counted
   bool started = false;  // a chunk of the choice has been written; set by the format
 };
 
@@ -35,7 +37,8 @@ struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;
-  TimeUs ttft_us = 0;  // from the first request's arrival to the first token
+  std::optional<int64_t> reasoning_tokens;  // among completion_tokens; nullopt: not counted
+  TimeUs ttft_us = 0;                       // from the first request's arrival to the first token
   // From the first request's arrival to the end, or as far as the end is known.
   TimeUs total_us = 0;
 };
@@ -58,8 +61,12 @@ class AnswerFormat {
   virtual std::string FailureEvents(const Status& status) const;
 };
 
-// Takes the new text of a chat's answer out of `state` and splits it into content and tool calls.
-ToolCallParser::Piece TakePiece(ChoiceState* state);
+// Takes the new text of a chat's answer out of `state` and splits it into reasoning, content and
+// tool calls.
+AnswerPiece TakePiece(ChoiceState* state);
+
+// Whether the choice has called a tool so far.
+bool HasCalls(const ChoiceState& state);
 
 // One server-sent event; `name` may be empty.
 std::string Event(const Json& json, std::string_view name = {});

@@ -3,12 +3,14 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
 #include "server/early_check.h"
 #include "server/json/request_body.h"
 #include "server/prompt_text.h"
+#include "server/reasoning/reasoning_fields.h"
 
 namespace skein {
 namespace {
@@ -23,15 +25,20 @@ void ReadChatLogprobs(FieldReader* reader, const ModelEntry& model, GenerateSpec
   if (logprobs) spec->num_logprobs = static_cast<int32_t>(top.value_or(0));
 }
 
+// Has the answer's text show special tokens if the mark is one.
+void ShowMark(std::string_view mark, const Tokenizer& tokenizer, GenerationFields* fields) {
+  const auto id = tokenizer.TokenToId(mark);
+  if (id && tokenizer.IsSpecial(*id)) fields->text.skip_special_tokens = false;
+}
+
 // Has tool calls found in the answer. If the model must call a tool, a grammar constrains the
 // answer to calls. If it may call one and a schema is given, the answer is either a call or a text
 // of this schema.
 void ReadTools(const ToolFields& tools, const ModelEntry& model, GenerationFields* fields) {
   if (!tools.active()) return;
   const ToolStyle style = model.tools.style;
-  fields->tools = ToolParsing{style, tools.Names()};
-  const auto mark = model.tokenizer->TokenToId(MarksOf(style).begin);
-  if (mark && model.tokenizer->IsSpecial(*mark)) fields->text.skip_special_tokens = false;
+  fields->parsing.tools = ToolParsing{style, tools.Names()};
+  ShowMark(MarksOf(style).begin, *model.tokenizer, fields);
   GrammarField& constraint = fields->constraint;
   const bool forced = tools.choice == ToolFields::Choice::kRequired;
   const bool has_schema =
@@ -40,6 +47,29 @@ void ReadTools(const ToolFields& tools, const ModelEntry& model, GenerationField
   constraint.source =
       CallGrammar(tools, style, *model.tokenizer, forced ? nullptr : &constraint.source);
   if (forced) constraint.name = tools.choice_field;
+}
+
+// Whether the answer is constrained from its first token on.
+bool IsConstrained(const GenerateSpec& spec) {
+  return spec.grammar != nullptr || !spec.choices.empty() ||
+         !spec.sampling.allowed_token_ids.empty();
+}
+
+// Has reasoning found in the answer, as the end of its prompt begins it. A constrained answer has
+// no room for reasoning: all of it is content, or a call.
+void FindReasoning(const ModelEntry& model, std::string_view prompt, GenerationFields* fields) {
+  AnswerParsing& parsing = fields->parsing;
+  const PromptThoughts thoughts = ThoughtsAtEnd(prompt);
+  const bool tags = parsing.style == ReasoningStyle::kThinkTags;
+  if (IsConstrained(fields->request.generate()) || (tags && thoughts == PromptThoughts::kClosed)) {
+    parsing.style = ReasoningStyle::kNone;
+  }
+  parsing.in_thoughts = tags && thoughts == PromptThoughts::kOpen;
+  if (parsing.style == ReasoningStyle::kHarmony) {
+    ShowMark("<|channel|>", *model.tokenizer, fields);
+  } else if (parsing.style == ReasoningStyle::kThinkTags) {
+    ShowMark(kThinkEnd, *model.tokenizer, fields);
+  }
 }
 
 }  // namespace
@@ -57,6 +87,7 @@ Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body, Ch
     reader.Refuse("echo", "echo is allowed only in /v1/completions", StatusCode::kUnsupported);
   }
   call.tools = ReadToolFields(&reader);
+  ReadReasoningFields(&reader, *model, &fields.parsing);
   // The template contains the model's special tokens already.
   const bool add_special_tokens = reader.Bool("add_special_tokens").value_or(false);
   if (reader.status().ok()) {
@@ -79,10 +110,12 @@ Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body, Ch
   const size_t tokens_max = MaxPromptTokens(*model, fields);
   Status encoded;
   if (raw_prompt != nullptr) {
+    fields.parsing.style = ReasoningStyle::kNone;
     encoded =
         EncodeRawPrompt(*model, *raw_prompt, /*add_special_tokens=*/true, tokens_max, &prompt.ids);
   } else {
     SKEIN_ASSIGN_OR_RETURN(const std::string text, RenderChat(*model, chat));
+    FindReasoning(*model, text, &fields);
     encoded = EncodeChat(*model, text, add_special_tokens, tokens_max, &prompt.ids);
   }
   if (!encoded.ok()) return Status(encoded.code(), "messages: " + encoded.message(), "messages");

@@ -33,7 +33,8 @@ GenerationCall::GenerationCall(Spec spec)
       ChoiceState& choice = choices_[p * static_cast<size_t>(n) + static_cast<size_t>(i)];
       choice.index = static_cast<int32_t>(p) * n + i;
       choice.text = choice.echo = parts_.back().prompt.echo;
-      if (fields_.tools) choice.tools.emplace(fields_.tools->style, fields_.tools->names);
+      if (!fields_.parsing.IsPlain()) choice.parser.emplace(fields_.parsing);
+      choice.reasoning = ReasoningCounter::Make(fields_.parsing, model_->tokenizer);
       choice.prompt_ids = &parts_.back().prompt.ids;
       choice.prompt_logprobs = &parts_.back().prompt_logprobs;
     }
@@ -144,6 +145,9 @@ void GenerationCall::OnDelta(size_t prompt, ChoiceDelta delta, std::string* even
   const auto n = static_cast<size_t>(fields_.request.generate().num_samples);
   ChoiceState& choice = choices_[prompt * n + static_cast<size_t>(delta.sample)];
   choice.text += delta.text;
+  if (choice.reasoning) {
+    for (const OutputToken& token : delta.tokens) choice.reasoning->Count(token.token);
+  }
   choice.tokens.insert(choice.tokens.end(), std::make_move_iterator(delta.tokens.begin()),
                        std::make_move_iterator(delta.tokens.end()));
   choice.finish = delta.finish;
@@ -244,6 +248,10 @@ Usage GenerationCall::UsageNow() const {
     usage.prompt_tokens += static_cast<int64_t>(part.prompt.ids.size());
     usage.completion_tokens += part.session.completion_tokens();
     usage.cached_tokens += part.session.cached_tokens();
+  }
+  for (const ChoiceState& choice : choices_) {
+    if (!choice.reasoning) continue;
+    usage.reasoning_tokens = usage.reasoning_tokens.value_or(0) + choice.reasoning->count();
   }
   return usage;
 }

@@ -9,16 +9,10 @@
 #include "server/generation/grammar_fields.h"
 #include "server/json/field_reader.h"
 #include "server/model_registry.h"
-#include "server/tools/tool_style.h"
+#include "server/reasoning/answer_parser.h"
 #include "skein/request.h"
 
 namespace skein {
-
-// How tool calls are found in an answer.
-struct ToolParsing {
-  ToolStyle style = ToolStyle::kHermes;
-  std::vector<std::string> names;  // of the functions that may be called
-};
 
 // The fields that completions and chat completions have in common.
 struct GenerationFields {
@@ -30,7 +24,7 @@ struct GenerationFields {
   bool include_usage = false;           // stream_options
   bool continuous_usage_stats = false;  // stream_options
   GrammarField constraint;              // not compiled yet
-  std::optional<ToolParsing> tools;     // nullopt: the answer has no calls
+  AnswerParsing parsing;                // of a chat's answer
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   // The prompt keeps this number of last tokens; -1: as many as leave room for the answer.

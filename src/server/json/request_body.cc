@@ -10,6 +10,7 @@
 
 #include "server/json/scheduling_fields.h"
 #include "server/prompt_text.h"
+#include "server/reasoning/reasoning_fields.h"
 #include "server/tools/tool_fields.h"
 #include "server/tools/tool_messages.h"
 
@@ -135,6 +136,7 @@ Result<Json> ReadMessages(const ModelEntry& model, FieldReader* reader) {
     if (model.user_special_tokens == UserSpecialTokens::kPlain) {
       content = PlainText(model, content.get_ref<const std::string&>());
     }
+    SKEIN_RETURN_IF_ERROR(PassReasoning(model, param, &message));
     ParseToolArguments(&message);
     result.push_back(std::move(message));
   }
@@ -278,6 +280,7 @@ Result<Json> ReadChat(const ModelEntry& model, FieldReader* reader) {
                   "chat_template");
   }
   Json variables = model.chat_template_kwargs;
+  ReadReasoningEffort(reader, model, &variables);
   if (const Json* kwargs = reader->Object("chat_template_kwargs")) {
     for (const auto& [key, value] : kwargs->items()) variables[key] = value;
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/tools/mark_scan.h"
+
 namespace skein {
 namespace {
 
@@ -10,19 +12,6 @@ constexpr std::string_view kSpace = " \n\r\t";
 constexpr std::string_view kArgsMark = "[ARGS]";
 // Models without a form of their own (Gemma) often put their JSON into a block of code.
 constexpr ToolMarks kCodeBlock = {"```json", "```"};
-
-// The length of the longest end of `text` that is a beginning of `mark`, but not the whole mark.
-size_t HeldBytes(std::string_view text, std::string_view mark) {
-  for (size_t held = std::min(text.size(), mark.empty() ? 0 : mark.size() - 1); held > 0; --held) {
-    if (mark.starts_with(text.substr(text.size() - held))) return held;
-  }
-  return 0;
-}
-
-// Whether `text` may still grow into a text that begins with `mark`.
-bool MayBegin(std::string_view text, std::string_view mark) {
-  return text.size() < mark.size() && mark.starts_with(text);
-}
 
 }  // namespace
 

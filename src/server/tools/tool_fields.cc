@@ -104,15 +104,33 @@ Json Mark(std::string_view mark, const Tokenizer& tokenizer) {
   return Text(mark);
 }
 
-// The grammar of a call: {"name": ..., "arguments": {...}}
-Json CallObject(const Json& function, ToolStyle style) {
+// The grammar of a function's arguments.
+Json Arguments(const Json& function) {
   const auto parameters = function.find("parameters");
   const bool has = parameters != function.end() && parameters->is_object();
-  const Json none = {{"type", "object"}, {"properties", Json::object()}};
+  return SchemaFormat(has ? *parameters
+                          : Json({{"type", "object"}, {"properties", Json::object()}}));
+}
+
+// The grammar of a call: {"name": ..., "arguments": {...}}
+Json CallObject(const Json& function, ToolStyle style) {
   const char* const key = style == ToolStyle::kLlama3 ? "parameters" : "arguments";
   const std::string begin =
       fmt::format("{{\"name\": {}, \"{}\": ", DumpJson(function["name"]), key);
-  return Sequence({Text(begin), SchemaFormat(has ? *parameters : none), Text("}")});
+  return Sequence({Text(begin), Arguments(function), Text("}")});
+}
+
+// The grammars of calls of each function, as messages of the harmony format.
+std::vector<Json> HarmonyCalls(const std::vector<Json>& functions, const Tokenizer& tokenizer) {
+  std::vector<Json> calls;
+  for (const Json& function : functions) {
+    const std::string name = function["name"].get<std::string>();
+    calls.push_back(Sequence({Mark("<|channel|>", tokenizer),
+                              Text(fmt::format("commentary to=functions.{} ", name)),
+                              Mark("<|constrain|>", tokenizer), Text("json"),
+                              Mark("<|message|>", tokenizer), Arguments(function)}));
+  }
+  return calls;
 }
 
 // The grammar of `call`. If several calls are allowed, further ones follow, each behind
@@ -173,6 +191,9 @@ GrammarSource CallGrammar(const ToolFields& fields, ToolStyle style, const Token
     case ToolStyle::kMistral:
       answer = Sequence({Mark(marks.begin, tokenizer), Text("["),
                          Several(object, ", ", fields.parallel), Text("]")});
+      break;
+    case ToolStyle::kHarmony:  // a call ends the answer, so there is only one
+      answer = OneOf(HarmonyCalls(fields.functions, tokenizer));
       break;
     case ToolStyle::kLlama3:
     case ToolStyle::kJson:

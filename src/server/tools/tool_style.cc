@@ -56,6 +56,7 @@ size_t Count(std::string_view text, std::string_view part) {
 
 ToolStyle StyleOf(std::string_view text) {
   const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
+  if (has("<|channel|>")) return ToolStyle::kHarmony;
   if (has("[TOOL_CALLS]") || has("[AVAILABLE_TOOLS]")) return ToolStyle::kMistral;
   if (has("<tool_call>[")) return ToolStyle::kSmolLm;
   if (has("<tool_call>")) return ToolStyle::kHermes;
@@ -86,6 +87,8 @@ ToolMarks MarksOf(ToolStyle style) {
       return {"[TOOL_CALLS]", ""};
     case ToolStyle::kLlama3:
       return {"<|python_tag|>", ""};
+    case ToolStyle::kHarmony:
+      return {"<|channel|>", ""};
     case ToolStyle::kJson:
       return {"", ""};
   }

@@ -14,6 +14,7 @@ enum class ToolStyle {
   kSmolLm,   // <tool_call>[{"name": ..., "arguments": {...}}, ...]</tool_call>
   kLlama3,   // {"name": ..., "parameters": {...}}, which is the whole answer; <|python_tag|> before
   kMistral,  // [TOOL_CALLS][{"name": ..., "arguments": {...}}, ...], or [TOOL_CALLS]name[ARGS]{...}
+  kHarmony,  // <|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{...}: gpt-oss
   kJson,     // {"name": ..., "arguments": {...}}, which is the whole answer
 };
 

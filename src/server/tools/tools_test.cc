@@ -191,6 +191,15 @@ TEST(ToolStyleTest, TemplatesSayHowTheirModelsCall) {
   EXPECT_EQ(detect("brackets.jinja").style, ToolStyle::kMistral);
   EXPECT_TRUE(detect("headers.jinja").in_template);
   EXPECT_EQ(detect("headers.jinja").style, ToolStyle::kLlama3);
+  auto harmony = ChatTemplate::Parse(
+      "{% for t in tools %}{{ t.function.parameters.properties | tojson }}{% endfor %}"
+      "{% for m in messages %}<|start|>{{ m.role }}{% if m.tool_calls %}{% set f = "
+      "m.tool_calls[0].function %} to=functions.{{ f.name }}<|channel|>commentary json<|message|>"
+      "{{ f.arguments | tojson }}<|call|>{% else %}<|message|>{{ m.content }}<|end|>{% endif %}"
+      "{% endfor %}<|start|>assistant");
+  ASSERT_TRUE(harmony.ok()) << harmony.status().message();
+  EXPECT_TRUE(DetectToolFormat(**harmony).in_template);
+  EXPECT_EQ(DetectToolFormat(**harmony).style, ToolStyle::kHarmony);
   auto chatml = ChatTemplate::Parse(
       "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}");
   ASSERT_TRUE(chatml.ok());

@@ -1,0 +1,23 @@
+#include "server/reasoning/reasoning_style.h"
+
+#include <string>
+
+namespace skein {
+
+ReasoningStyle DetectReasoningStyle(const ChatTemplate& chat_template) {
+  const std::string source = chat_template.source();
+  const auto has = [&](std::string_view part) { return source.find(part) != source.npos; };
+  if (has("<|channel|>") && has("<|message|>")) return ReasoningStyle::kHarmony;
+  if (has(kThinkBegin) || has(kThinkEnd)) return ReasoningStyle::kThinkTags;
+  return ReasoningStyle::kNone;
+}
+
+PromptThoughts ThoughtsAtEnd(std::string_view prompt) {
+  const size_t last = prompt.find_last_not_of(" \n\r\t");
+  if (last == prompt.npos) return PromptThoughts::kNone;
+  prompt = prompt.substr(0, last + 1);
+  if (prompt.ends_with(kThinkBegin)) return PromptThoughts::kOpen;
+  return prompt.ends_with(kThinkEnd) ? PromptThoughts::kClosed : PromptThoughts::kNone;
+}
+
+}  // namespace skein
