@@ -61,6 +61,7 @@ struct ChatOptions {
 
 struct ChatAnswer {
   std::string text;
+  std::string reasoning;      // what the model thought before the text; empty: nothing
   std::string finish_reason;  // "stop" or "length"
   int32_t prompt_tokens = 0;
   int32_t completion_tokens = 0;

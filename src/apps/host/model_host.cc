@@ -415,7 +415,11 @@ Status CpuModelHost::InitEntry(const ModelHostOptions& options, const ModelTrait
   if (handover_ != nullptr && handover_->engine() != nullptr) entry_.engine = handover_->engine();
   entry_.tokenizer = tokenizer_.get();
   entry_.chat_template = chat_template_.get();
-  if (chat_template_ != nullptr) entry_.tools = DetectToolFormat(*chat_template_);
+  if (chat_template_ != nullptr) {
+    entry_.tools = DetectToolFormat(*chat_template_);
+    entry_.reasoning.style = DetectReasoningStyle(*chat_template_);
+  }
+  entry_.reasoning.separates = options.separates_reasoning;
   entry_.tools.style = options.tool_style.value_or(entry_.tools.style);
   entry_.max_model_len = scheduler.max_model_len;
   entry_.max_kv_tokens = int64_t{scheduler.num_kv_blocks} * kBlockTokens;

@@ -40,6 +40,7 @@ struct ModelHostOptions {
   SchedulingOptions scheduling;
   std::string chat_template;            // a file; empty: the model's own template
   std::optional<ToolStyle> tool_style;  // unset: detected from the chat template
+  bool separates_reasoning = true;      // in chats, unless the request says otherwise
   RerankTemplate rerank_template = RerankTemplate::kAuto;
   std::optional<NamedReading> decision_reading;  // unset: that of the model's profile
   std::optional<PromptForm> decision_prompt;     // unset: that of the model's profile

@@ -54,6 +54,13 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
          "The form in which the model calls tools: hermes, smollm, llama3_json, mistral or json. "
          "Default: as its chat template shows it")
       ->check(CLI::IsMember({"hermes", "smollm", "llama3_json", "mistral", "json"}));
+  app->add_option_function<std::string>(
+         "--reasoning-format",
+         [o](const std::string& name) { o->separates_reasoning = name == "auto"; },
+         "Where answers to chats have the model's reasoning: in fields of its own (auto) or in "
+         "the content (none). A request's reasoning_format overrides it")
+      ->check(CLI::IsMember({"auto", "none"}))
+      ->default_str("auto");
   AddChoice(app, "--rerank-template", &o->rerank_template,
             "The text that a rerank puts query and document into: auto (Qwen3-Reranker's "
             "template for models with its name or its classes), qwen3 (that template for this "

@@ -251,8 +251,10 @@ Status ServedModel::Chat(const std::vector<Message>& messages, const ChatOptions
   if (!options.json_schema.empty()) body["structured_outputs"]["json"] = options.json_schema;
   SKEIN_ASSIGN_OR_RETURN(const Json reply, impl_->Ask("/v1/chat/completions", body));
   const Json& choice = reply.at("choices").at(0);
-  const Json& content = choice.at("message").at("content");
+  const Json& message = choice.at("message");
+  const Json& content = message.at("content");
   answer->text = content.is_string() ? content.get<std::string>() : std::string();
+  answer->reasoning = message.value("reasoning_content", "");
   answer->finish_reason = choice.at("finish_reason").get<std::string>();
   answer->prompt_tokens = reply.at("usage").at("prompt_tokens").get<int32_t>();
   answer->completion_tokens = reply.at("usage").at("completion_tokens").get<int32_t>();
