@@ -34,15 +34,20 @@ $("chat").onsubmit = async event => {
   stopping = new AbortController();
   $("stop").hidden = false;
   const begin = performance.now();
-  let first = 0, usage = null;
+  let first = 0, usage = null, thought = null;
   try {
     await readEvents(await ask("v1/chat/completions", body, stopping.signal), chunk => {
       if (chunk.error) throw new Error(chunk.error.message);
       usage = chunk.usage ?? usage;
-      const text = chunk.choices[0]?.delta.content;
-      if (!text) return;
+      const delta = chunk.choices[0]?.delta;
+      if (!delta?.content && !delta?.reasoning_content) return;
       first ||= performance.now();
-      box.textContent += text;
+      if (delta.reasoning_content && !thought) {
+        thought = make("div", {className: "message thought"});
+        box.before(thought);
+      }
+      if (delta.reasoning_content) thought.textContent += delta.reasoning_content;
+      box.textContent += delta.content ?? "";
       $("dialog").scrollTop = $("dialog").scrollHeight;
     });
   } catch (error) {
@@ -51,7 +56,7 @@ $("chat").onsubmit = async event => {
   stopping = null;
   $("stop").hidden = true;
   if (own !== dialog) return;  // a new chat has begun
-  if (box.textContent) {
+  if (box.textContent || thought) {
     own.push({role: "assistant", content: box.textContent});
   } else {
     box.remove();
