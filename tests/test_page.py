@@ -160,6 +160,22 @@ def test_a_chat(browser, phone, server, place):
     assert page.find_elements(By.CSS_SELECTOR, ".message") == []
 
 
+def test_thoughts_stand_before_the_answer(browser, stories, tmp_path):
+    template = tmp_path / "template.jinja"
+    template.write_text("{% for m in messages %}{{ m.content }}{% endfor %}<think>")
+    with SkeinServer(stories, "--chat-template", template) as thinker:
+        open_page(browser, thinker)
+        press(browser, "#tab-chat")
+        tokens = browser.find_element(By.ID, "tokens")
+        tokens.clear()
+        tokens.send_keys("24")
+        press(browser, "#chat button[type=submit]")
+        wait(browser, lambda: "24 tokens" in browser.find_element(By.ID, "pace").text)
+        user, thought, answer = browser.find_elements(By.CSS_SELECTOR, ".message")
+        assert "thought" in thought.get_property("className") and thought.text
+        assert not answer.text
+
+
 @pytest.mark.parametrize("place", WIDTHS)
 def test_the_scheduler_is_shown(browser, phone, server, place):
     page = {"desk": browser, "phone": phone}[place]

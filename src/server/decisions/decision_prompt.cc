@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "server/prompt_text.h"
+#include "server/reasoning/reasoning_style.h"
 
 namespace skein {
 namespace {
@@ -20,22 +21,6 @@ constexpr char kAnswerProbe[] = "skein";
 
 std::string WithInstructions(std::string_view instructions) {
   return instructions.empty() ? std::string() : std::string(instructions) + "\n\n";
-}
-
-// Closes a block of thoughts that the template leaves open at the end.
-void EndThinking(std::string* text) {
-  constexpr std::string_view kOpen = "<think>";
-  const size_t end = text->find_last_not_of(" \n");
-  if (end == std::string::npos || !std::string_view(*text).substr(0, end + 1).ends_with(kOpen)) {
-    return;
-  }
-  text->resize(end + 1);
-  *text += "\n\n</think>\n\n";
-}
-
-// Goes on to the text of an answer in OpenAI's harmony format, whose messages name their channel.
-void OpenFinalChannel(std::string* text) {
-  if (text->ends_with("<|start|>assistant")) *text += "<|channel|>final<|message|>";
 }
 
 // The messages that a template renders: a user's probe without an answer, a probe with its answer,
@@ -206,8 +191,7 @@ Result<PromptFrame> MakePromptFrame(const ModelEntry& model, PromptForm form) {
   frame.after = text.substr(at + std::string_view(kProbe).size());
   frame.next = NextOf(model);
   frame.space_before_label = model.traits.space_before_answer;
-  EndThinking(&frame.after);
-  OpenFinalChannel(&frame.after);
+  OpenAnswer(&frame.after);
   return frame;
 }
 

@@ -56,10 +56,12 @@ bool IsConstrained(const GenerateSpec& spec) {
 }
 
 // Has reasoning found in the answer, as the end of its prompt begins it. A constrained answer has
-// no room for reasoning: all of it is content, or a call.
-void FindReasoning(const ModelEntry& model, std::string_view prompt, GenerationFields* fields) {
+// no room for reasoning: all of it is content, which the prompt then begins, or a call.
+void FindReasoning(const ModelEntry& model, std::string* prompt, GenerationFields* fields) {
   AnswerParsing& parsing = fields->parsing;
-  const PromptThoughts thoughts = ThoughtsAtEnd(prompt);
+  const bool reasons = parsing.style != ReasoningStyle::kNone;
+  if (reasons && IsConstrained(fields->request.generate()) && !parsing.tools) OpenAnswer(prompt);
+  const PromptThoughts thoughts = ThoughtsAtEnd(*prompt);
   const bool tags = parsing.style == ReasoningStyle::kThinkTags;
   if (IsConstrained(fields->request.generate()) || (tags && thoughts == PromptThoughts::kClosed)) {
     parsing.style = ReasoningStyle::kNone;
@@ -114,8 +116,8 @@ Result<ChatCall> ReadChatCall(const ServerContext& context, const Json& body, Ch
     encoded =
         EncodeRawPrompt(*model, *raw_prompt, /*add_special_tokens=*/true, tokens_max, &prompt.ids);
   } else {
-    SKEIN_ASSIGN_OR_RETURN(const std::string text, RenderChat(*model, chat));
-    FindReasoning(*model, text, &fields);
+    SKEIN_ASSIGN_OR_RETURN(std::string text, RenderChat(*model, chat));
+    FindReasoning(*model, &text, &fields);
     encoded = EncodeChat(*model, text, add_special_tokens, tokens_max, &prompt.ids);
   }
   if (!encoded.ok()) return Status(encoded.code(), "messages: " + encoded.message(), "messages");

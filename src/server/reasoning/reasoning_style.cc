@@ -1,7 +1,5 @@
 #include "server/reasoning/reasoning_style.h"
 
-#include <string>
-
 namespace skein {
 
 ReasoningStyle DetectReasoningStyle(const ChatTemplate& chat_template) {
@@ -18,6 +16,14 @@ PromptThoughts ThoughtsAtEnd(std::string_view prompt) {
   prompt = prompt.substr(0, last + 1);
   if (prompt.ends_with(kThinkBegin)) return PromptThoughts::kOpen;
   return prompt.ends_with(kThinkEnd) ? PromptThoughts::kClosed : PromptThoughts::kNone;
+}
+
+void OpenAnswer(std::string* prompt) {
+  if (ThoughtsAtEnd(*prompt) == PromptThoughts::kOpen) {
+    prompt->resize(prompt->rfind(kThinkBegin) + kThinkBegin.size());
+    *prompt += "\n\n</think>\n\n";
+  }
+  if (prompt->ends_with("<|start|>assistant")) *prompt += "<|channel|>final<|message|>";
 }
 
 }  // namespace skein

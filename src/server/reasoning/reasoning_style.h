@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "text/chat_template.h"
@@ -33,5 +34,9 @@ enum class PromptThoughts {
   kClosed,  // behind </think>
 };
 PromptThoughts ThoughtsAtEnd(std::string_view prompt);
+
+// Makes a prompt go on with the text of the answer: closes thoughts that the template leaves open,
+// and opens the channel of answers in the harmony format, whose messages name their channel.
+void OpenAnswer(std::string* prompt);
 
 }  // namespace skein

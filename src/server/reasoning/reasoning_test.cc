@@ -203,12 +203,25 @@ TEST_F(ReasoningTest, AConstrainedAnswerIsContent) {
     const Json message = Message(fields);
     EXPECT_EQ(message["content"], "{\"x\": 1}") << fields;
     EXPECT_FALSE(message.contains("reasoning_content"));
+    EXPECT_TRUE(PromptText().ends_with("assistant: <think>\n\n</think>\n\n")) << PromptText();
   }
   EXPECT_EQ(Message(R"("guided_choice": ["yes"])")["content"], "yes");
   engine_.set_reply("<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>");
   const Json forced = Message(R"("tool_choice": "required", )" + std::string(kTools));
   EXPECT_EQ(forced["tool_calls"][0]["function"]["name"], "add");
   EXPECT_FALSE(forced.contains("reasoning_content"));
+}
+
+TEST(OpenAnswerTest, PromptsGoOnWithTheAnswer) {
+  const auto opened = [](std::string prompt) {
+    OpenAnswer(&prompt);
+    return prompt;
+  };
+  EXPECT_EQ(opened("<a><think>\n"), "<a><think>\n\n</think>\n\n");
+  EXPECT_EQ(opened("<a><think>\n\n</think>\n\n"), "<a><think>\n\n</think>\n\n");
+  EXPECT_EQ(opened("<|end|><|start|>assistant"),
+            "<|end|><|start|>assistant<|channel|>final<|message|>");
+  EXPECT_EQ(opened("<a>"), "<a>");
 }
 
 TEST_F(ReasoningTest, CallsBehindAThought) {
