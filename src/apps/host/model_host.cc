@@ -426,6 +426,9 @@ Status CpuModelHost::InitEntry(const ModelHostOptions& options, const ModelTrait
   entry_.traits = traits;
   SKEIN_ASSIGN_OR_RETURN(entry_.defaults,
                          LoadGenerationDefaults(model_dir_, runtime_->config(), *tokenizer_));
+  if (entry_.reasoning.style == ReasoningStyle::kHarmony) {
+    AddHarmonyEnds(*tokenizer_, &entry_.defaults.eos_token_ids);
+  }
   entry_.grammars = MakeGrammarCompiler(entry_);
   if (!traits.decision_model) {
     SKEIN_ASSIGN_OR_RETURN(

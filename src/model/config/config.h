@@ -187,6 +187,7 @@ struct DecoderFields {
   // come behind the rows of its q.
   bool attention_gate = false;
   bool attention_sinks = false;  // each head has a sink (AttentionRow::sink)
+  bool expert_bias = false;      // biases of the router and of the experts' matrices
   LinearLayers linear;
   // In a layer with experts: the intermediate size of one more MLP, which every token goes through.
   // Its result is multiplied by the sigmoid of a product with one row. 0: there is no such MLP.
@@ -269,7 +270,6 @@ struct ModelConfig {
   int32_t experts_per_token = 0;
   int32_t expert_size = 0;           // intermediate size of each expert
   bool norm_expert_weights = false;  // the weights of a token's experts add up to 1
-  bool expert_bias = false;          // biases of the router and of the experts' matrices
   std::vector<bool> has_experts;     // by layer; empty: no layer has experts
 
   Activation activation = Activation::kSilu;  // of the MLP, or of its gate

@@ -22,7 +22,7 @@ Status ReadGptOss(const JsonObject& json, ModelConfig* config) {
   SKEIN_RETURN_IF_ERROR(CheckConstant(json, "swiglu_alpha", 1.702));
   SKEIN_RETURN_IF_ERROR(CheckConstant(json, "swiglu_limit", 7.0));
   config->activation = Activation::kClampedSwiglu;
-  config->expert_bias = true;
+  config->decoder.expert_bias = true;
   config->decoder.attention_sinks = true;
   SKEIN_ASSIGN_OR_RETURN(config->o_bias, ReadFlag(json, "attention_bias", true));
   config->qkv_bias = config->o_bias;

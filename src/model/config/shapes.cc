@@ -80,6 +80,22 @@ void AddExperts(const ModelShape& shape, Members* members) {
   m["shared_expert_intermediate_size"] = std::to_string(shape.shared_expert_size);
 }
 
+void AddGptOss(const ModelShape& shape, Members* members) {
+  Members& m = *members;
+  m["model_type"] = Quoted("gpt_oss");
+  m["attention_bias"] = "true";
+  m["experts_per_token"] = m["num_experts_per_tok"] = std::to_string(shape.experts_per_token);
+  m["num_local_experts"] = std::to_string(shape.num_experts);
+  m["output_router_logits"] = "false";
+  m["rope_scaling"] =
+      "{\"beta_fast\": 32.0, \"beta_slow\": 1.0, \"factor\": 32.0, "
+      "\"original_max_position_embeddings\": " +
+      std::to_string(shape.max_position / 32) + ", \"rope_type\": \"yarn\", \"truncate\": false}";
+  m["router_aux_loss_coef"] = "0.9";
+  m["sliding_window"] = "128";
+  m["swiglu_limit"] = "7.0";
+}
+
 void AddFamily(const ModelShape& shape, Members* members) {
   Members& m = *members;
   switch (shape.architecture) {
@@ -126,19 +142,7 @@ void AddFamily(const ModelShape& shape, Members* members) {
       m["sliding_window"] = "null";
       break;
     case Architecture::kGptOss:
-      m["model_type"] = Quoted("gpt_oss");
-      m["attention_bias"] = "true";
-      m["experts_per_token"] = m["num_experts_per_tok"] = std::to_string(shape.experts_per_token);
-      m["num_local_experts"] = std::to_string(shape.num_experts);
-      m["output_router_logits"] = "false";
-      m["rope_scaling"] =
-          "{\"beta_fast\": 32.0, \"beta_slow\": 1.0, \"factor\": 32.0, "
-          "\"original_max_position_embeddings\": " +
-          std::to_string(shape.max_position / 32) +
-          ", \"rope_type\": \"yarn\", \"truncate\": false}";
-      m["router_aux_loss_coef"] = "0.9";
-      m["sliding_window"] = "128";
-      m["swiglu_limit"] = "7.0";
+      AddGptOss(shape, members);
       break;
     case Architecture::kQwen35:
       AddQwen35(shape, members);
@@ -340,48 +344,23 @@ std::vector<ModelShape> DecoderShapes() {
        llama3},
       {"mistral-7b", A::kMistral, 4096, 14336, 32, 32, 8, 0, 32768, 32768, 1e6, 1e-5, false, 0, 0,
        small},
+  };
+}
+
+// Decoders in which every layer is a mixture of experts of the size of an MLP.
+std::vector<ModelShape> MixtureShapes() {
+  using A = Architecture;
+  const SpecialTokens tiny = {0, {0}}, small = {1, {2}};
+  const SpecialTokens harmony = {199998, {200002, 199999, 200012}};
+  return {
       {"mixtral-8x7b", A::kMixtral, 4096, 14336, 32, 32, 8, 0, 32000, 32768, 1e6, 1e-5, false, 0, 0,
        small, 8, 2, 14336},
       {"tiny-gpt-oss", A::kGptOss, 128, 96, 4, 4, 2, 32, 0, 2048, 1.5e5, 1e-5, false, 0, 0, tiny, 8,
        3, 96},
-      {"gpt-oss-20b",
-       A::kGptOss,
-       2880,
-       2880,
-       24,
-       64,
-       8,
-       64,
-       201088,
-       131072,
-       1.5e5,
-       1e-5,
-       false,
-       0,
-       0,
-       {199998, {200002, 199999, 200012}},
-       32,
-       4,
-       2880},
-      {"gpt-oss-120b",
-       A::kGptOss,
-       2880,
-       2880,
-       36,
-       64,
-       8,
-       64,
-       201088,
-       131072,
-       1.5e5,
-       1e-5,
-       false,
-       0,
-       0,
-       {199998, {200002, 199999, 200012}},
-       128,
-       4,
-       2880},
+      {"gpt-oss-20b", A::kGptOss, 2880, 2880, 24, 64, 8, 64, 201088, 131072, 1.5e5, 1e-5, false, 0,
+       0, harmony, 32, 4, 2880},
+      {"gpt-oss-120b", A::kGptOss, 2880, 2880, 36, 64, 8, 64, 201088, 131072, 1.5e5, 1e-5, false, 0,
+       0, harmony, 128, 4, 2880},
   };
 }
 
@@ -390,6 +369,7 @@ std::vector<ModelShape> DecoderShapes() {
 std::span<const ModelShape> ModelShapes() {
   static const std::vector<ModelShape> kShapes = [] {
     std::vector<ModelShape> shapes = DecoderShapes();
+    for (ModelShape& shape : MixtureShapes()) shapes.push_back(std::move(shape));
     for (ModelShape& shape : LinearShapes()) shapes.push_back(std::move(shape));
     for (ModelShape& shape : EncoderShapes()) shapes.push_back(std::move(shape));
     for (ModelShape& shape : MpnetShapes()) shapes.push_back(std::move(shape));

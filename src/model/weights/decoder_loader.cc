@@ -140,7 +140,7 @@ Status DecoderLoader::WalkMlp(const DecoderLayerNames& names, int32_t mlp, Layer
 Status DecoderLoader::WalkExperts(const DecoderLayerNames& names, LayerWeights& layer) {
   const int32_t hidden = config_.hidden_size, size = config_.expert_size;
   const int32_t padded = config_.expert_padded();
-  const bool biased = config_.expert_bias;
+  const bool biased = config_.decoder.expert_bias;
   // Never rounded, since a small error may choose other experts.
   SKEIN_RETURN_IF_ERROR(loader_.Linear({{names.router, 0, config_.num_experts}},
                                        config_.num_experts, hidden, layer.router, layer.router_bias,

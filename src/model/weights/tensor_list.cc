@@ -65,7 +65,7 @@ void AddLayer(const ModelConfig& config, int32_t layer, std::vector<ModelTensor>
   norm(names.mlp_norm, hidden);
   norm(names.post_mlp_norm, hidden);
   if (!names.experts.empty()) {
-    const bool bias = config.expert_bias;
+    const bool bias = config.decoder.expert_bias;
     linear(names.router, config.num_experts, hidden, bias, TensorRole::kInput);
     for (int32_t i = 0; i < config.num_experts; ++i) {
       const std::string expert = names.experts + std::to_string(i) + ".";

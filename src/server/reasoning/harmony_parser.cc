@@ -26,6 +26,13 @@ std::string Word(std::string_view text) {
 
 std::span<const std::string_view> HarmonyEnds() { return kHarmonyEnds; }
 
+void AddHarmonyEnds(const Tokenizer& tokenizer, std::vector<TokenId>* ids) {
+  for (const std::string_view mark : {"<|return|>", "<|call|>"}) {
+    const auto id = tokenizer.TokenToId(mark);
+    if (id && std::ranges::find(*ids, *id) == ids->end()) ids->push_back(*id);
+  }
+}
+
 HarmonyHeader ReadHarmonyHeader(std::string_view text) {
   HarmonyHeader header;
   // A model may begin a header anew.

@@ -4,8 +4,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/reasoning/answer_piece.h"
+#include "text/tokenizer.h"
 
 namespace skein {
 
@@ -19,6 +21,9 @@ HarmonyHeader ReadHarmonyHeader(std::string_view text);
 // The marks that end a message: <|end|>, <|return|>, <|call|>, and those that begin another one's
 // header, <|start|> and <|channel|>.
 std::span<const std::string_view> HarmonyEnds();
+// Adds the tokens that end a whole answer, behind its last message or a tool call, unless `ids` has
+// them: not all files of a model name both.
+void AddHarmonyEnds(const Tokenizer& tokenizer, std::vector<TokenId>* ids);
 
 // Splits an answer in OpenAI's harmony format (github.com/openai/harmony) into reasoning, content
 // and tool calls, as the text arrives. The answer goes on behind the prompt's <|start|>assistant:

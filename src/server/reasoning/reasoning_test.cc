@@ -212,6 +212,15 @@ TEST_F(ReasoningTest, AConstrainedAnswerIsContent) {
   EXPECT_FALSE(forced.contains("reasoning_content"));
 }
 
+TEST(HarmonyEndsTest, TokensOfAWholeAnswer) {
+  const MarkTokenizer tokenizer({"<|end|>", "<|return|>", "<|call|>"});
+  std::vector<TokenId> ids = {7, 2};
+  AddHarmonyEnds(tokenizer, &ids);
+  EXPECT_EQ(ids, (std::vector<TokenId>{7, 2, 3}));
+  AddHarmonyEnds(ByteTokenizer(), &ids);
+  EXPECT_EQ(ids.size(), 3u);
+}
+
 TEST(OpenAnswerTest, PromptsGoOnWithTheAnswer) {
   const auto opened = [](std::string prompt) {
     OpenAnswer(&prompt);
