@@ -39,16 +39,18 @@ constexpr double kFewerRows = 1.03;
 GroupTurns::GroupTurns(const StopOptions& options, const DecodeFit& fit, const DecodeLimits& limits,
                        const ChunkedHashTree* tree, int32_t chunk_tokens, WaitingOf waiting_of)
     : options_(options),
-      fit_(fit),
+      cost_(fit),
       limits_(limits),
       tree_(tree),
       chunk_tokens_(chunk_tokens),
       waiting_of_(std::move(waiting_of)),
-      groups_(tree) {}
+      groups_(tree),
+      decided_cache_(fit.cache_tokens) {}
 
 void GroupTurns::AdoptFit(const DecodeFit& fit) {
   SKEIN_CHECK(!restricts_);
-  fit_ = fit;
+  cost_ = MeasuredCost(fit);
+  decided_cache_ = cost_.fit().cache_tokens;
   factors_ = {};
   prompts_ = {};
 }
@@ -81,21 +83,22 @@ double GroupTurns::Deviation() const {
 
 double GroupTurns::RateOf(const DecodeWork& work, Way way) const {
   if (work.num_rows < 1) return 0;
-  return 1e6 * work.num_rows / (PredictUs(fit_, work) * FactorOf(way));
+  return 1e6 * work.num_rows / (cost_.PredictUs(work) * FactorOf(way));
 }
 
 void GroupTurns::ObserveStep(int32_t num_decodes, const Batch& batch, double us) {
-  if (fit_ == DecodeFit{}) return;
+  if (!cost_.known()) return;
   const DecodeWork work = WorkOf(num_decodes, batch);
   if (work.num_rows < 1) return;
   // Before the way with all is measured, the fit stands for it.
   const bool measured = factors_[kAll].num_observed >= kLeastObserved;
-  const double all_us = PredictUs(fit_, work) * (measured ? FactorOf(kAll) : 1) * gain_;
+  const double all_us = cost_.PredictUs(work) * (measured ? FactorOf(kAll) : 1) * gain_;
   credit_steps_ += restricts_ ? 1 - us / all_us : kMaxLoss;
   credit_steps_ = std::min(credit_steps_, kMaxLoss * kLossSteps);
+  cost_.Observe(work, us);
   const double most = std::log(kMaxFactor), most_at_once = std::log(kMaxChange);
   Factor& factor = factors_[restricts_ ? kTurns : kAll];
-  double log_ratio = std::clamp(std::log(us / PredictUs(fit_, work)), -most, most);
+  double log_ratio = std::clamp(std::log(us / cost_.PredictUs(work)), -most, most);
   if (factor.num_observed >= kLeastObserved) {
     log_ratio =
         std::clamp(log_ratio, factor.log_mean - most_at_once, factor.log_mean + most_at_once);
@@ -113,10 +116,10 @@ void GroupTurns::NoteArrival(int32_t prompt_tokens, int32_t budget, TimeUs now_u
 
 void GroupTurns::ObservePrompts(int32_t num_decodes, const Batch& batch, int64_t num_joined,
                                 double us) {
-  if (fit_ == DecodeFit{}) return;
+  if (!cost_.known()) return;
   const DecodeWork work = WorkOf(num_decodes, batch);
   const double decode_us =
-      work.num_rows < 1 ? 0 : PredictUs(fit_, work) * FactorOf(restricts_ ? kTurns : kAll);
+      work.num_rows < 1 ? 0 : cost_.PredictUs(work) * FactorOf(restricts_ ? kTurns : kAll);
   prompts_.us += std::max(0.0, us - decode_us);
   prompts_.num_requests += static_cast<double>(num_joined);
   if (prompts_.num_requests < kPromptRequests) return;
@@ -256,7 +259,7 @@ double GroupTurns::DrainS(const Batch& batch, double rows) const {
   const double asked = first.asked * rows / active;
   const double unique = std::min(asked, first.unique - (active - rows) * own_tokens_);
   const DecodeWork last{rows, asked, std::max(1.0, unique)};
-  const double step_us = (PredictUs(fit_, first) + PredictUs(fit_, last)) / 2;
+  const double step_us = (cost_.PredictUs(first) + cost_.PredictUs(last)) / 2;
   return 1e-6 * step_us * FactorOf(kAll) * StepsToEnd(batch, active - rows);
 }
 
@@ -325,7 +328,7 @@ bool GroupTurns::EndsTurns(const Forecast& all, const Forecast& turn, const Wait
 // The load as if all requests joined. A step's time grows with its rows.
 WaitsWithAll::Load GroupTurns::LoadWithAll(const Forecast& all) const {
   const double whole_s = all.num_rows / all.rate;
-  const double step_s = std::clamp(1e-6 * fit_.step_us * FactorOf(kAll), 1e-6, whole_s);
+  const double step_s = std::clamp(1e-6 * cost_.fit().step_us * FactorOf(kAll), 1e-6, whole_s);
   return {.max_rows = all.most_rows,
           .output_steps = std::max(1.0, load_.output_tokens()),
           .step = {step_s, (whole_s - step_s) / all.num_rows}};
@@ -368,7 +371,9 @@ void GroupTurns::OpenAll() {
 }
 
 bool GroupTurns::Decide(const Batch& batch, bool joinable, bool urgent, TimeUs now_us) {
-  if (fit_ == DecodeFit{} || limits_.max_rows < 2) return false;
+  if (!cost_.known() || limits_.max_rows < 2) return false;
+  const bool grown = CacheChange() > kLargeChange;  // a turn may have more groups and rows
+  decided_cache_ = cost_.fit().cache_tokens;
   const std::span<const TreeGroup> groups = groups_.List();
   const double num_requests = tree_->num_waiting() + tree_->num_active();
   double depth = 0;
@@ -409,7 +414,7 @@ bool GroupTurns::Decide(const Batch& batch, bool joinable, bool urgent, TimeUs n
     OpenAll();
     return true;
   }
-  if (urgent) return Begin(turn);
+  if (urgent || grown) return Begin(turn);
   if (joinable && tree_->num_active() > 0) return false;  // else the turn has not begun
   return TakesNextTurn(batch, turn) && Begin(turn);
 }

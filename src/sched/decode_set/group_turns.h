@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "kv/tree_groups.h"
 #include "sched/decode_set/decode_cost.h"
 #include "sched/decode_set/load_estimate.h"
+#include "sched/decode_set/measured_cost.h"
 #include "sched/decode_set/waits_with_all.h"
 #include "skein/stop_options.h"
 
@@ -63,6 +66,12 @@ struct DecodeLimits {
 // of a turn take f times the time with all, turns lose at most that and one step of f: 2 % of 1,000
 // batches up to f = 11. No rule loses less than one step, since it has to see one.
 //
+// Steps of turns show nothing of a device on which batches of many groups are faster than
+// predicted: one whose cache is larger than that of the fit, or that reads shared tokens once.
+// Steps whose tokens exceed the cache of the fit do (sched/decode_set/measured_cost.h). Nothing is
+// tried for that: they come at the begin of a load, between two turns, and as answers grow. Once
+// the estimated cache has changed by kLargeChange, the way and the turn are decided again.
+//
 // Measured steps correct the predictions by a factor for each of the two ways, within
 // [1 / kMaxFactor, kMaxFactor]. A way without measurements uses the factor of the other way. The
 // factor of the way that is not taken slowly approaches that of the other, so that the way is tried
@@ -74,6 +83,8 @@ class GroupTurns {
   // which it holds.
   static constexpr double kMaxLoss = 0.01;
   static constexpr double kLossSteps = 1000;
+  // A change of the estimated cache, as a share of it, that calls for a new decision.
+  static constexpr double kLargeChange = 0.1;
   struct Waiting {
     int32_t cached_tokens = 0;  // of the request's prompt, in the prefix cache
     TimeUs since_us = 0;
@@ -121,6 +132,8 @@ class GroupTurns {
   bool restricts() const { return restricts_; }
   // The number of the present turn.
   uint32_t turn() const { return turn_; }
+  // Whether the present way is to be decided again at once.
+  bool IsOutdated() const { return owes() || std::abs(CacheChange()) > kLargeChange; }
   // Whether the batch has all rows of the turn.
   bool IsFull(int32_t num_active) const { return restricts_ && num_active >= turn_rows_; }
 
@@ -167,6 +180,12 @@ class GroupTurns {
     double asked_tokens = 0;   // each prefix counted once per request
   };
 
+  // The change of the estimated cache since the latest decision, as a share of it, or of a prompt
+  // if that is larger.
+  double CacheChange() const {
+    const double tokens = std::max({1.0, decided_cache_, load_.prompt_tokens()});
+    return (cost_.fit().cache_tokens - decided_cache_) / tokens;
+  }
   DecodeWork WorkOf(int32_t num_decodes, const Batch& batch) const;
   double RateOf(const DecodeWork& work, Way way) const;
   double FactorOf(Way way) const;
@@ -196,7 +215,7 @@ class GroupTurns {
   bool Begin(const Forecast& turn);
 
   const StopOptions options_;
-  DecodeFit fit_;
+  MeasuredCost cost_;
   const DecodeLimits limits_;
   const ChunkedHashTree* const tree_;
   const int32_t chunk_tokens_;
@@ -220,6 +239,7 @@ class GroupTurns {
   bool restricts_ = false;
   uint32_t turn_ = 0;
   int32_t turn_rows_ = 0;
+  double decided_cache_ = 0;     // the estimated cache at the latest decision
   WaitsWithAll waits_with_all_;  // since turns began
   // The state of a decision:
   double growth_ = 1;              // requests now and to come, over requests now

@@ -261,5 +261,30 @@ TEST_F(GroupTurnsTest, EndWhenMeasuredStepsShowNoGain) {
   EXPECT_LE(num_steps, 20);  // 2 % of 1,000 batches
 }
 
+// In turns, steps show no misses where the fit predicts them. So a batch of all groups is fast.
+TEST_F(GroupTurnsTest, EndWhenStepsShowNoMisses) {
+  Make(kCached);
+  for (int i = 0; i < 800; ++i) Arrive(i % 8, i * 1000);
+  ASSERT_TRUE(turns_->Decide(batch_, true, false, 800'000));
+  DecodeFit device = kCached;
+  device.cache_tokens = 1e9;
+  std::vector<Handle> requests;
+  for (const auto& [handle, group] : group_of_) requests.push_back(handle);
+  int num_decisions = 0;
+  for (size_t i = 0; i < 400 && turns_->restricts(); i += 25) {
+    for (size_t j = i; j < i + 25; ++j) Join(requests[j]);
+    const double rows = tree_.num_active(), own = rows * 20;
+    const DecodeWork work{rows, rows * kShared * kChunk + own, 8.0 * kShared * kChunk + own};
+    for (int step = 0; step < 2; ++step) {
+      turns_->ObserveStep(tree_.num_active(), batch_, PredictUs(device, work));
+      if (!turns_->IsOutdated()) continue;
+      turns_->Decide(batch_, true, false, 900'000);
+      ++num_decisions;
+    }
+  }
+  EXPECT_FALSE(turns_->restricts());
+  EXPECT_GE(num_decisions, 1);
+}
+
 }  // namespace
 }  // namespace skein

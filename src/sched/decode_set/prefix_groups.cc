@@ -253,7 +253,7 @@ bool PrefixGroups::ConsidersTurns(bool closed) const {
   // Before the turn's first request joins, the prefixes of its groups may be evicted.
   const bool outdated = turns_->restricts() && cache_changed_;
   const bool stands_still = num_active() == 0 && (closed || outdated);
-  return grows || stands_still || turns_->owes() ||
+  return grows || stands_still || turns_->IsOutdated() ||
          round_ >= next_decision_ + (often ? 0 : kLongDecisionRounds);
 }
 
