@@ -34,6 +34,8 @@ constexpr PartName kQwen35Names[] = {
     {"post_attention_layernorm", "post_attention_norm"},
     {"linear_attn.in_proj_qkv", "attn_qkv"},
     {"linear_attn.in_proj_z", "attn_gate"},
+    {"linear_attn.in_proj_qkvz", "ssm_in"},
+    {"linear_attn.in_proj_ba", "ssm_ba"},
     {"linear_attn.in_proj_a", "ssm_alpha"},
     {"linear_attn.in_proj_b", "ssm_beta"},
     {"linear_attn.conv1d", "ssm_conv1d"},
@@ -44,8 +46,13 @@ constexpr PartName kQwen35Names[] = {
 constexpr PartName kQwen35WholeNames[] = {{"linear_attn.A_log", "ssm_a"},
                                           {"linear_attn.dt_bias", "ssm_dt.bias"}};
 // A mixture of experts. A tensor has one matrix of each expert, one behind the other.
-constexpr PartName kMoeNames[] = {{"post_attention_layernorm", "ffn_norm"},
-                                  {"mlp.gate", "ffn_gate_inp"}};
+constexpr PartName kMoeNames[] = {
+    {"mlp.gate", "ffn_gate_inp"},
+    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+    {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+    {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+};
 constexpr PartName kExpertNames[] = {{"gate_proj.weight", "ffn_gate_exps.weight"},
                                      {"up_proj.weight", "ffn_up_exps.weight"},
                                      {"down_proj.weight", "ffn_down_exps.weight"}};
@@ -116,6 +123,7 @@ struct ArchitectureNames {
   std::span<const PartName> layer = kLayerNames;
   std::span<const PartName> own = kNormNames;  // of a layer, beside `layer`
   std::span<const PartName> wholes = {};       // of a layer, without ".weight" or ".bias"
+  std::span<const PartName> moe = {};          // of a layer that is a mixture of experts
   std::span<const PartName> experts = {};      // of an expert, whole names
 };
 
@@ -124,21 +132,30 @@ ArchitectureNames NamesOf(std::string_view architecture) {
     return {.own = kGemmaNormNames};
   }
   if (architecture == "qwen35") return {.own = kQwen35Names, .wholes = kQwen35WholeNames};
-  if (architecture == "qwen3moe") return {.own = kMoeNames, .experts = kExpertNames};
+  if (architecture == "qwen35moe" || architecture == "qwen3next") {
+    return {.own = kQwen35Names,
+            .wholes = kQwen35WholeNames,
+            .moe = kMoeNames,
+            .experts = kExpertNames};
+  }
+  // Mixtral is a "llama".
+  for (const std::string_view mixture : {"qwen3moe", "qwen2moe", "olmoe", "llama"}) {
+    if (architecture == mixture) return {.moe = kMoeNames, .experts = kExpertNames};
+  }
   if (architecture == "bert") {
-    return {"bert.encoder.layer.", kBertModelNames, kBertNames, {}, {}, {}};
+    return {"bert.encoder.layer.", kBertModelNames, kBertNames, {}, {}, {}, {}};
   }
   if (architecture == "nomic-bert") {
-    return {"encoder.layers.", kNomicModelNames, kNomicNames, {}, {}, {}};
+    return {"encoder.layers.", kNomicModelNames, kNomicNames, {}, {}, {}, {}};
   }
   if (architecture == "modern-bert") {
-    return {"model.layers.", kModernModelNames, kModernNames, {}, {}, {}};
+    return {"model.layers.", kModernModelNames, kModernNames, {}, {}, {}, {}};
   }
   return {};
 }
 
 constexpr ArchitectureNames kLayaNames = {
-    "encoder.layers.", kLayaModelNames, kModernNames, {}, {}, {}};
+    "encoder.layers.", kLayaModelNames, kModernNames, {}, {}, {}, {}};
 constexpr ArchitectureNames kLayaHead = {"head.layers.",      {}, kLayaHeadNames, {},
                                          kLayaHeadWholeNames, {}};
 
@@ -162,7 +179,7 @@ std::string Rename(std::string_view name, std::string_view PartName::*from,
   if (whole != names.wholes.end()) return renamed + std::string((*whole).*to);
   if (part_end <= layer_end) return "";
   const std::string_view part = name.substr(layer_end + 1, part_end - layer_end - 1);
-  for (const std::span<const PartName> parts : {names.layer, names.own}) {
+  for (const std::span<const PartName> parts : {names.layer, names.own, names.moe}) {
     const auto found = std::ranges::find(parts, part, from);
     if (found != parts.end()) return renamed + std::string((*found).*to).append(suffix);
   }

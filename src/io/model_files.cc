@@ -320,8 +320,10 @@ Status ModelFiles::AddGgufTensor(const GgufLayout& layout, const GgufTensor& ten
   if (weight.ends_with(".conv1d.weight") && tensor.shape.size() == 2) {
     entry.info.shape.insert(entry.info.shape.begin() + 1, 1);
   }
-  // A matrix of one row, of which quantized files state the columns alone.
-  if (layout.is_laya() && weight == "scorer.3.weight" && tensor.shape.size() == 1) {
+  // A matrix of one row, of which files may state the columns alone.
+  const bool is_row = (layout.is_laya() && weight == "scorer.3.weight") ||
+                      weight.ends_with(".mlp.shared_expert_gate.weight");
+  if (is_row && tensor.shape.size() == 1) {
     entry.info.shape.insert(entry.info.shape.begin(), 1);
   }
   const int64_t row_bytes =

@@ -103,7 +103,12 @@ void AddConfigEntries(const ModelConfig& config, const GgufArchitecture& archite
   if (config.num_experts > 0) {
     add("expert_count", config.num_experts);
     add("expert_used_count", config.experts_per_token);
-    add("expert_feed_forward_length", config.expert_size);
+    // In other mixtures, an expert has the size of an MLP.
+    const bool has_size = config.architecture == Architecture::kQwen3Moe ||
+                          config.architecture == Architecture::kQwen2Moe;
+    if (has_size) add("expert_feed_forward_length", config.expert_size);
+    const int32_t shared = config.decoder.shared_expert_size;
+    if (shared > 0) add("expert_shared_feed_forward_length", shared);
   }
   add("rope.dimension_count", config.head_dim);
   entries->F32(prefix + "rope.freq_base", static_cast<float>(config.rope.theta));
@@ -149,6 +154,7 @@ std::string FirstDifference(const ModelConfig& a, const ModelConfig& b) {
       {"num_experts", a.num_experts == b.num_experts},
       {"num_experts_per_tok", a.experts_per_token == b.experts_per_token},
       {"moe_intermediate_size", a.expert_size == b.expert_size},
+      {"shared_expert_intermediate_size", x.shared_expert_size == y.shared_expert_size},
       {"norm_topk_prob", a.norm_expert_weights == b.norm_expert_weights},
       {"mlp_only_layers or decoder_sparse_step", a.has_experts == b.has_experts},
       {"hidden_act", a.activation == b.activation},

@@ -1,6 +1,7 @@
 #include "apps/gguf/gguf_architecture.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -17,31 +18,38 @@
 namespace skein {
 namespace {
 
-constexpr char kQwen3[] = "qwen3", kQwen35[] = "qwen35", kQwen3Moe[] = "qwen3moe";
+constexpr char kLlama[] = "llama", kQwen3[] = "qwen3", kQwen35[] = "qwen35",
+               kQwen35Moe[] = "qwen35moe", kQwen3Next[] = "qwen3next", kQwen2Moe[] = "qwen2moe",
+               kOlmoe[] = "olmoe";
 constexpr char kGemma[] = "gemma", kGemma2[] = "gemma2", kGemma3[] = "gemma3";
 constexpr char kGemmaEmbedding[] = "gemma-embedding";
 
 constexpr GgufArchitecture kArchitectures[] = {
-    {"llama", "LlamaForCausalLM", "llama"},
+    {kLlama, "LlamaForCausalLM", "llama"},
+    {kLlama, "MixtralForCausalLM", "mixtral", true, false, true},
     {"qwen2", "Qwen2ForCausalLM", "qwen2"},
     {kQwen3, "Qwen3ForCausalLM", "qwen3"},
-    {kQwen3Moe, "Qwen3MoeForCausalLM", "qwen3_moe"},
+    {"qwen3moe", "Qwen3MoeForCausalLM", "qwen3_moe", true, false, true},
+    {kQwen2Moe, "Qwen2MoeForCausalLM", "qwen2_moe", true, false, true},
+    {kOlmoe, "OlmoeForCausalLM", "olmoe", true, false, true},
     {kGemma, "GemmaForCausalLM", "gemma"},
     {kGemma2, "Gemma2ForCausalLM", "gemma2"},
     {kGemma3, "Gemma3ForCausalLM", "gemma3_text"},
     {kQwen35, "Qwen3_5ForCausalLM", "qwen3_5_text", false},
+    {kQwen35Moe, "Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", false, false, true},
+    {kQwen3Next, "Qwen3NextForCausalLM", "qwen3_next", false, false, true},
     {kGemmaEmbedding, "Gemma3TextModel", "gemma3_text", false},
     {kGgufBert, "BertModel", "bert", false, true},
     {kGgufNomicBert, "NomicBertModel", "nomic_bert", false, true},
     {kGgufModernBert, "ModernBertModel", "modernbert", false, true},
 };
 
-// Refuses settings of a file that the config of a plain decoder cannot express. `own` is the one
-// that the architecture has; empty: none.
-Status CheckPlain(const GgufKeys& keys, std::string_view own) {
+// Refuses settings of a file that the config of a plain decoder cannot express, except those that
+// the architecture has.
+Status CheckPlain(const GgufKeys& keys, const std::vector<std::string_view>& own) {
   for (const char* name : {"expert_count", "expert_shared_count", "attention.sliding_window",
                            "nextn_predict_layers"}) {
-    if (name == own) continue;
+    if (std::ranges::find(own, std::string_view(name)) != own.end()) continue;
     SKEIN_ASSIGN_OR_RETURN(const auto count, keys.Int(name));
     if (count.value_or(0) != 0) {
       return keys.Unsupported(name, "is " + std::to_string(*count) + "; only 0 is supported");
@@ -210,6 +218,13 @@ Status ReadLinearLayerTypes(const GgufKeys& keys, Json* config) {
   return Status::Ok();
 }
 
+// Whether layers are linear: Qwen3.5 and Qwen3-Next.
+bool HasLinearLayers(const GgufArchitecture& architecture) {
+  return std::ranges::any_of(std::array{kQwen35, kQwen35Moe, kQwen3Next}, [&](const char* name) {
+    return architecture.name == std::string_view(name);
+  });
+}
+
 // The members that only Qwen3.5 has. Its block_count includes layers that guess further tokens.
 Status ReadQwen35(const GgufKeys& keys, double theta, Json* config) {
   SKEIN_ASSIGN_OR_RETURN(const auto further, keys.Int("nextn_predict_layers"));
@@ -233,7 +248,6 @@ Status ReadQwen35(const GgufKeys& keys, double theta, Json* config) {
                                                 std::to_string(v_width));
   }
   (*config)["linear_value_head_dim"] = v_width / v_heads;
-  (*config)[kTiledValueHeads] = true;
   const int64_t head_dim = (*config)["head_dim"].get<int64_t>();
   SKEIN_ASSIGN_OR_RETURN(const auto rotated, keys.Int("rope.dimension_count"));
   const double part = static_cast<double>(rotated.value_or(head_dim)) /
@@ -243,15 +257,20 @@ Status ReadQwen35(const GgufKeys& keys, double theta, Json* config) {
   return Status::Ok();
 }
 
-// The members that only a mixture of experts has. Files do not state that the weights of the chosen
-// experts sum to 1, as in every published model.
-Status ReadExperts(const GgufKeys& keys, Json* config) {
-  SKEIN_RETURN_IF_ERROR(keys.Require("expert_count", "num_experts", config));
+// The members that only a mixture of experts has. Files do not state whether the weights of the
+// chosen experts sum to 1: that depends on the architecture, as in llama.cpp.
+Status ReadExperts(const GgufKeys& keys, const GgufArchitecture& architecture, Json* config) {
+  const std::string_view name = architecture.name;
+  const char* const count = name == kLlama ? "num_local_experts" : "num_experts";
+  SKEIN_RETURN_IF_ERROR(keys.Require("expert_count", count, config));
   SKEIN_RETURN_IF_ERROR(keys.Require("expert_used_count", "num_experts_per_tok", config));
+  if (name != kLlama) (*config)["norm_topk_prob"] = name != kQwen2Moe && name != kOlmoe;
+  if (name == kLlama || name == kOlmoe) return Status::Ok();  // experts have the size of an MLP
   SKEIN_RETURN_IF_ERROR(
       keys.Require("expert_feed_forward_length", "moe_intermediate_size", config));
-  (*config)["norm_topk_prob"] = true;
-  return Status::Ok();
+  if (name != kQwen2Moe && name != kQwen35Moe && name != kQwen3Next) return Status::Ok();
+  return keys.Require("expert_shared_feed_forward_length", "shared_expert_intermediate_size",
+                      config);
 }
 
 // A decoder with the tensor cls.output gives classes. Only Qwen3's reranker has such files: the
@@ -298,8 +317,13 @@ Result<const GgufArchitecture*> FindGgufArchitecture(const GgufMetadata& metadat
   SKEIN_ASSIGN_OR_RETURN(const auto name, metadata.String(kKey));
   if (!name) return metadata.Error(kKey, "is missing");
   std::string known;
+  SKEIN_ASSIGN_OR_RETURN(const auto experts, metadata.Int(std::string(*name) + ".expert_count"));
   for (const GgufArchitecture& architecture : kArchitectures) {
-    if (*name == architecture.name) return &architecture;
+    // A file of Mixtral has the name of Llama's, and experts.
+    const bool is_llama = architecture.name == std::string_view(kLlama);
+    const bool fits = !is_llama || architecture.has_experts == (experts.value_or(0) > 0);
+    if (*name == architecture.name && fits) return &architecture;
+    if (is_llama && architecture.has_experts) continue;
     known += (known.empty() ? "" : ", ") + std::string(architecture.name);
   }
   return metadata.Unsupported(kKey, "is '" + std::string(*name) + "'; supported are " + known);
@@ -317,11 +341,12 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   }
   const std::string_view name = architecture->name;
   const bool is_gemma3 = name == kGemma3 || name == kGemmaEmbedding;
-  const bool is_qwen35 = name == kQwen35, is_moe = name == kQwen3Moe;
-  SKEIN_RETURN_IF_ERROR(CheckPlain(keys, is_gemma3 || name == kGemma2 ? "attention.sliding_window"
-                                         : is_moe                     ? "expert_count"
-                                         : is_qwen35                  ? "nextn_predict_layers"
-                                                                      : ""));
+  const bool is_linear = HasLinearLayers(*architecture);
+  std::vector<std::string_view> own;
+  if (is_gemma3 || name == kGemma2) own.push_back("attention.sliding_window");
+  if (architecture->has_experts) own.push_back("expert_count");
+  if (is_linear) own.push_back("nextn_predict_layers");
+  SKEIN_RETURN_IF_ERROR(CheckPlain(keys, own));
   SKEIN_ASSIGN_OR_RETURN(const GgufTensor embedding, file.Find("token_embd.weight"));
 
   Json config;
@@ -329,12 +354,14 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   config["model_type"] = architecture->model_type;
   config["vocab_size"] = embedding.num_rows();
   SKEIN_RETURN_IF_ERROR(keys.Require("embedding_length", "hidden_size", &config));
-  SKEIN_RETURN_IF_ERROR(keys.Require("feed_forward_length", "intermediate_size", &config));
+  if (architecture->name != std::string_view(kQwen35Moe)) {
+    SKEIN_RETURN_IF_ERROR(keys.Require("feed_forward_length", "intermediate_size", &config));
+  }
   SKEIN_RETURN_IF_ERROR(keys.Require("block_count", "num_hidden_layers", &config));
   SKEIN_RETURN_IF_ERROR(keys.Require("attention.head_count", "num_attention_heads", &config));
   SKEIN_ASSIGN_OR_RETURN(const auto kv_heads, keys.Int("attention.head_count_kv"));
   config["num_key_value_heads"] = kv_heads ? Json(*kv_heads) : Json(config["num_attention_heads"]);
-  SKEIN_RETURN_IF_ERROR(ReadHeadDim(keys, is_qwen35, &config));
+  SKEIN_RETURN_IF_ERROR(ReadHeadDim(keys, is_linear, &config));
   SKEIN_RETURN_IF_ERROR(keys.Require("context_length", "max_position_embeddings", &config));
   SKEIN_RETURN_IF_ERROR(ReadFamily(keys, name, &config));
   SKEIN_RETURN_IF_ERROR(
@@ -342,10 +369,16 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   SKEIN_ASSIGN_OR_RETURN(const auto theta, keys.Double("rope.freq_base"));
   config["rope_theta"] = ShortestDecimal(theta.value_or(is_gemma3 ? 1e6 : 1e4));
   SKEIN_RETURN_IF_ERROR(ReadRopeScaling(file, keys, &config));
-  if (is_qwen35) {
+  if (is_linear) {
     SKEIN_RETURN_IF_ERROR(ReadQwen35(keys, config["rope_theta"].get<double>(), &config));
+    const bool is_next = architecture->name == std::string_view(kQwen3Next);
+    if (!is_next) config[kTiledValueHeads] = true;
+    // The first files of Qwen3-Next have the published matrices.
+    if (is_next && !file.Has("blk.0.ssm_in.weight")) config[kSplitLinearInputs] = true;
   }
-  if (is_moe) SKEIN_RETURN_IF_ERROR(ReadExperts(keys, &config));
+  if (architecture->has_experts) {
+    SKEIN_RETURN_IF_ERROR(ReadExperts(keys, *architecture, &config));
+  }
   SKEIN_RETURN_IF_ERROR(ReadDecoderClasses(file, keys, *architecture, &config));
   config["attention_bias"] = false;
   config["mlp_bias"] = false;

@@ -17,6 +17,7 @@ struct GgufArchitecture {
   const char* model_type;    // its model_type
   bool is_written = true;    // `skein model convert` writes such files, too
   bool is_encoder = false;
+  bool has_experts = false;
 };
 
 // All architectures that are known.

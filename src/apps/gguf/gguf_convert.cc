@@ -161,9 +161,12 @@ Result<GgufConvertSummary> ConvertGguf(const GgufConvertOptions& options) {
                       " is an encoder; it is served as it is, and only language models "
                       "are converted");
   }
+  // The directory has the model's own order and matrices.
+  description.config.decoder.linear.fused_qkvz = description.config.decoder.linear.fused_ba;
   SKEIN_ASSIGN_OR_RETURN(const std::vector<GgufSource> sources,
                          FindGgufSources(files, options.file, description.config, options.dtype));
-  description.config_json.erase(kTiledValueHeads);  // the directory has the model's own order
+  description.config_json.erase(kTiledValueHeads);
+  description.config_json.erase(kSplitLinearInputs);
   std::optional<LoraAdapter> adapter;
   if (!options.adapter_dir.empty()) {
     SKEIN_ASSIGN_OR_RETURN(adapter, LoraAdapter::Open(options.adapter_dir));

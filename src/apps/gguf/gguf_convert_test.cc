@@ -239,7 +239,7 @@ TEST_F(GgufConvertTest, RefusesByName) {
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->builder.Int("llama.rope.dimension_count", 2); }),
               HasSubstr("llama.rope.dimension_count' is 2"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->builder.Int("llama.expert_count", 8); }),
-              HasSubstr("llama.expert_count' is 8"));
+              HasSubstr("llama.expert_used_count' is missing"));
   EXPECT_THAT(Refusal([](TinyGguf* g) { g->builder.Bool("tokenizer.ggml.add_bos_token", true); }),
               HasSubstr("bos_token_id' is missing, but tokenizer.ggml.add_bos_token is true"));
   EXPECT_THAT(Refusal([](TinyGguf* g) {

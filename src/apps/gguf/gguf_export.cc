@@ -119,10 +119,17 @@ class Exporter {
     return CheckAdapterFits(*adapter_, ListTensors(config_), options_.adapter_dir);
   }
 
+  // The row that is the gate of an expert of every token. A file has it without its first
+  // dimension.
+  static bool IsSharedGate(const ModelTensor& tensor) {
+    return tensor.name.ends_with(".mlp.shared_expert_gate.weight");
+  }
+
   // The type for a weight. An error names the weight if its rows are not whole blocks and there is
   // no fallback. A router chooses among experts by small differences, so it is not rounded.
   Result<const GgufType*> TypeOf(const ModelTensor& tensor) {
-    const bool is_router = config_.num_experts > 0 && tensor.name.ends_with(".mlp.gate.weight");
+    const bool is_router = IsSharedGate(tensor) ||
+                           (config_.num_experts > 0 && tensor.name.ends_with(".mlp.gate.weight"));
     if (tensor.shape.size() == 1 || is_router) return TypeNamed("F32");
     const bool vocabulary = tensor.role == TensorRole::kEmbedding;
     const GgufType* type =
@@ -188,6 +195,7 @@ class Exporter {
     }
     SKEIN_ASSIGN_OR_RETURN(const GgufType* const type, TypeOf(weight));
     specs_.push_back({name, type, weight.shape});
+    if (IsSharedGate(weight)) specs_.back().shape.erase(specs_.back().shape.begin());
     if (HoldsExperts(name, architecture_->name)) {
       std::vector<int64_t>& shape = specs_.back().shape;
       shape.insert(shape.begin(), 1);

@@ -80,8 +80,8 @@ struct LinearLayers {
   // neighbours.
   bool tiled_v_heads = false;
   // The files have q, k, v and z as one matrix, in which each head of k and its heads of v follow
-  // each other; and b and a as another one (Qwen3-Next).
-  bool fused_inputs = false;
+  // each other; and b and a as another one (Qwen3-Next). GGUF files may have only the latter.
+  bool fused_qkvz = false, fused_ba = false;
 
   // The head of q and k that a head of v reads.
   int32_t KHeadOf(int32_t v_head) const {

@@ -71,7 +71,7 @@ struct DecoderFamily {
   bool local_rope_is_plain = false;  // local layers have the global rope without its scaling
   bool window_may_lack = false;      // without `sliding_window` there is no window
   bool has_linear_layers = false;    // Qwen3.5: `layer_types`, gates of attention, gains minus one
-  bool fused_linear_inputs = false;  // LinearLayers::fused_inputs
+  bool fused_linear_inputs = false;  // LinearLayers::fused_qkvz
   double rotated_part = 1;           // if `partial_rotary_factor` is absent
   int32_t window_pattern = 0;        // if `sliding_window_pattern` is absent
   ExpertRules experts = {};

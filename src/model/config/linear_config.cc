@@ -101,7 +101,9 @@ Status ReadLinearLayers(const JsonObject& json, const DecoderFamily& family, Mod
                        "holds no 'full_attention'; a model without such a layer is not supported");
   }
   config->decoder.linear.layers = std::move(linear);
-  config->decoder.linear.fused_inputs = family.fused_linear_inputs;
+  config->decoder.linear.fused_ba = family.fused_linear_inputs;
+  SKEIN_ASSIGN_OR_RETURN(const bool is_split, ReadFlag(json, kSplitLinearInputs, false));
+  config->decoder.linear.fused_qkvz = family.fused_linear_inputs && !is_split;
   SKEIN_ASSIGN_OR_RETURN(config->decoder.linear.tiled_v_heads,
                          ReadFlag(json, kTiledValueHeads, false));
   return ReadShapes(json, family, &config->decoder.linear);

@@ -123,7 +123,7 @@ TEST(LinearConfig, ReadsQwen3Next) {
   json["shared_expert_intermediate_size"] = 48;
   json["mlp_only_layers"] = {2};
   const ModelConfig config = ReadLinearModel(json);
-  EXPECT_TRUE(config.decoder.linear.fused_inputs);
+  EXPECT_TRUE(config.decoder.linear.fused_qkvz && config.decoder.linear.fused_ba);
   EXPECT_TRUE(config.norm_expert_weights);
   EXPECT_EQ(config.MlpSize(1), 48);
   EXPECT_EQ(config.MlpSize(2), 96);

@@ -69,23 +69,27 @@ std::vector<TensorPart> DecoderLoader::PartsOfLinear(const DecoderLayerNames& na
   const LinearLayers& shape = config_.decoder.linear;
   const int32_t heads = shape.num_v_heads;
   const int32_t conv = shape.conv_width(), b = conv + shape.v_width(), a = b + heads;
-  if (names.linear_qkvz.empty()) {
-    return {{names.linear_qkv, 0, conv},
-            {names.linear_z, conv, shape.v_width()},
-            {names.linear_b, b, heads},
-            {names.linear_a, a, heads}};
-  }
   // The rows of one head of k: its q and k, then the v of its heads of v, then their z. In the
   // other matrix: the b of these heads, then their a.
   const int32_t k = shape.k_dim, k_width = shape.k_width();
   const int32_t own = heads / shape.num_k_heads, v = own * shape.v_dim;
   std::vector<TensorPart> parts;
+  if (names.linear_qkvz.empty()) {
+    parts = {{names.linear_qkv, 0, conv}, {names.linear_z, conv, shape.v_width()}};
+  }
+  if (names.linear_ba.empty()) {
+    parts.push_back({names.linear_b, b, heads});
+    parts.push_back({names.linear_a, a, heads});
+  }
   for (int32_t head = 0; head < shape.num_k_heads; ++head) {
     const int32_t from = head * (2 * k + 2 * v), from_ba = head * 2 * own;
-    parts.push_back({names.linear_qkvz, head * k, k, from, b});
-    parts.push_back({names.linear_qkvz, k_width + head * k, k, from + k, b});
-    parts.push_back({names.linear_qkvz, 2 * k_width + head * v, v, from + 2 * k, b});
-    parts.push_back({names.linear_qkvz, conv + head * v, v, from + 2 * k + v, b});
+    if (!names.linear_qkvz.empty()) {
+      parts.push_back({names.linear_qkvz, head * k, k, from, b});
+      parts.push_back({names.linear_qkvz, k_width + head * k, k, from + k, b});
+      parts.push_back({names.linear_qkvz, 2 * k_width + head * v, v, from + 2 * k, b});
+      parts.push_back({names.linear_qkvz, conv + head * v, v, from + 2 * k + v, b});
+    }
+    if (names.linear_ba.empty()) continue;
     parts.push_back({names.linear_ba, b + head * own, own, from_ba, 2 * heads});
     parts.push_back({names.linear_ba, a + head * own, own, from_ba + own, 2 * heads});
   }

@@ -9,12 +9,15 @@ namespace {
 
 void NameLinear(const ModelConfig& config, const std::string& layer, DecoderLayerNames* names) {
   const std::string linear = layer + "linear_attn.";
-  if (config.decoder.linear.fused_inputs) {
+  if (config.decoder.linear.fused_qkvz) {
     names->linear_qkvz = linear + "in_proj_qkvz";
-    names->linear_ba = linear + "in_proj_ba";
   } else {
     names->linear_qkv = linear + "in_proj_qkv";
     names->linear_z = linear + "in_proj_z";
+  }
+  if (config.decoder.linear.fused_ba) {
+    names->linear_ba = linear + "in_proj_ba";
+  } else {
     names->linear_b = linear + "in_proj_b";
     names->linear_a = linear + "in_proj_a";
   }

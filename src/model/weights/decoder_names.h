@@ -21,7 +21,7 @@ struct DecoderLayerNames {
   std::string down;
   // A linear layer has these instead of q, k, v and o. conv, a_log and dt_bias are complete names.
   std::string linear_qkv, linear_z, linear_b, linear_a;
-  // Instead of these four, if the files have them as two matrices (LinearLayers::fused_inputs).
+  // Instead of the first two, and of the others (LinearLayers::fused_qkvz, fused_ba).
   std::string linear_qkvz, linear_ba;
   std::string conv, a_log, dt_bias, linear_norm;
   // A mixture of experts. Expert i is experts + "i." + gate_proj, ... The names of gate, up and

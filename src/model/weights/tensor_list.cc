@@ -16,17 +16,14 @@ void AddLinear(const ModelConfig& config, const DecoderLayerNames& names,
   const LinearLayers& linear = config.decoder.linear;
   const int64_t hidden = config.hidden_size, heads = linear.num_v_heads;
   const auto input = [&](const std::string& name, int64_t rows) {
-    tensors->push_back({WeightName(name), {rows, hidden}, TensorRole::kInput});
+    if (!name.empty()) tensors->push_back({WeightName(name), {rows, hidden}, TensorRole::kInput});
   };
-  if (linear.fused_inputs) {
-    input(names.linear_qkvz, linear.conv_width() + linear.v_width());
-    input(names.linear_ba, 2 * heads);
-  } else {
-    input(names.linear_qkv, linear.conv_width());
-    input(names.linear_z, linear.v_width());
-    input(names.linear_b, heads);
-    input(names.linear_a, heads);
-  }
+  input(names.linear_qkvz, linear.conv_width() + linear.v_width());
+  input(names.linear_qkv, linear.conv_width());
+  input(names.linear_z, linear.v_width());
+  input(names.linear_ba, 2 * heads);
+  input(names.linear_b, heads);
+  input(names.linear_a, heads);
   tensors->push_back({names.conv, {linear.conv_width(), 1, kConvWidth}, TensorRole::kConv});
   tensors->push_back({names.a_log, {heads}, TensorRole::kDecay});
   tensors->push_back({names.dt_bias, {heads}, TensorRole::kBias});
