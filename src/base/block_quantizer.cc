@@ -37,12 +37,6 @@ void PutNan(int32_t bytes, std::byte* out) {
   std::fill(out + 2, out + bytes, std::byte{0});
 }
 
-// Writes a block of MXFP4 that is all infinite: 12 times the largest scale.
-void PutInfinities(std::byte* out) {
-  out[0] = std::byte{255};
-  std::fill(out + 1, out + TraitsOf(BlockFormat::kMxfp4).file_bytes, std::byte{0x77});
-}
-
 // The scale is the largest magnitude over 127.
 void QuantizeQ8(Terms x, std::byte* out) {
   float largest = 0.0f;
@@ -103,41 +97,6 @@ void QuantizeQ4(Terms x, std::byte* out) {
     u[i] = static_cast<uint8_t>(StepOf(x[i], inverse) + 8.0f);
   }
   for (int32_t i = 0; i < 16; ++i) out[2 + i] = static_cast<std::byte>(u[i] | u[i + 16] << 4);
-}
-
-// The scale is a power of two: the least with which the largest element is not cut off, or half of
-// it. The one with the lesser squared error is used. In these blocks a scale is one byte.
-void QuantizeMxfp4(Terms x, std::byte* out) {
-  constexpr int32_t kBias = 128, kLargest = 12;  // kMxfp4Codebook's numbers are doubled
-  float largest = 0.0f;
-  for (const float e : x) largest = std::max(largest, std::abs(e));
-  int32_t exponent = 0;
-  // largest / 12 = f * 2^exponent with f in [1/2, 1).
-  const float fraction = std::frexp(largest / kLargest, &exponent);
-  if (fraction == 0.5f) --exponent;
-  float best_error = kInfinity;
-  for (const int32_t candidate : {exponent, exponent - 1}) {
-    const int32_t e = largest == 0.0f ? 0 : std::clamp(candidate + kBias, 2, 254);
-    const float scale = std::ldexp(1.0f, e - kBias);
-    uint8_t u[kBlockTerms];
-    float error = 0.0f;
-    for (int32_t i = 0; i < kBlockTerms; ++i) {
-      const float magnitude = std::abs(x[i]) / scale;
-      // Ties go to the smaller number.
-      uint8_t code = 0;
-      while (code < 7 &&
-             2 * magnitude > static_cast<float>(kMxfp4Codebook[code] + kMxfp4Codebook[code + 1])) {
-        ++code;
-      }
-      const float miss = std::abs(x[i]) - scale * static_cast<float>(kMxfp4Codebook[code]);
-      error += miss * miss;
-      u[i] = static_cast<uint8_t>(code | (std::signbit(x[i]) && code > 0 ? 8 : 0));
-    }
-    if (!(error < best_error)) continue;
-    best_error = error;
-    out[0] = static_cast<std::byte>(e);
-    for (int32_t i = 0; i < 16; ++i) out[1 + i] = static_cast<std::byte>(u[i] | u[i + 16] << 4);
-  }
 }
 
 // 32 elements as scale * u - minimum, with u in [0, 15]. Scale and minimum are not negative.
@@ -268,7 +227,7 @@ void QuantizeQ4K(std::span<const float> x, std::byte* out) {
 
 bool CanQuantize(BlockFormat format) {
   return format == BlockFormat::kQ8_0 || format == BlockFormat::kQ4_0 ||
-         format == BlockFormat::kQ4K || format == BlockFormat::kMxfp4;
+         format == BlockFormat::kQ4K;
 }
 
 void QuantizeBlocks(BlockFormat format, std::span<const float> x, std::byte* out) {
@@ -279,13 +238,11 @@ void QuantizeBlocks(BlockFormat format, std::span<const float> x, std::byte* out
   for (; !x.empty(); x = x.subspan(elements), out += traits.file_bytes) {
     const auto block = x.first(elements);
     if (!AllFinite(block)) {
-      format == BlockFormat::kMxfp4 ? PutInfinities(out) : PutNan(traits.file_bytes, out);
+      PutNan(traits.file_bytes, out);
     } else if (format == BlockFormat::kQ4K) {
       QuantizeQ4K(block, out);
     } else if (format == BlockFormat::kQ8_0) {
       QuantizeQ8(block.first<kBlockTerms>(), out);
-    } else if (format == BlockFormat::kMxfp4) {
-      QuantizeMxfp4(block.first<kBlockTerms>(), out);
     } else {
       QuantizeQ4(block.first<kBlockTerms>(), out);
     }

@@ -56,6 +56,13 @@ constexpr PartName kMoeNames[] = {
 constexpr PartName kExpertNames[] = {{"gate_proj.weight", "ffn_gate_exps.weight"},
                                      {"up_proj.weight", "ffn_up_exps.weight"},
                                      {"down_proj.weight", "ffn_down_exps.weight"}};
+constexpr PartName kGptOssNames[] = {{"post_attention_layernorm", "post_attention_norm"},
+                                     {"mlp.router", "ffn_gate_inp"}};
+constexpr PartName kGptOssWholeNames[] = {{"self_attn.sinks", "attn_sinks.weight"}};
+constexpr PartName kBiasedExpertNames[] = {
+    {"gate_proj.weight", "ffn_gate_exps.weight"}, {"gate_proj.bias", "ffn_gate_exps.bias"},
+    {"up_proj.weight", "ffn_up_exps.weight"},     {"up_proj.bias", "ffn_up_exps.bias"},
+    {"down_proj.weight", "ffn_down_exps.weight"}, {"down_proj.bias", "ffn_down_exps.bias"}};
 constexpr std::string_view kExperts = "mlp.experts.";  // before an expert's number
 constexpr PartName kBertModelNames[] = {
     {"bert.embeddings.word_embeddings", "token_embd"},
@@ -137,6 +144,9 @@ ArchitectureNames NamesOf(std::string_view architecture) {
             .wholes = kQwen35WholeNames,
             .moe = kMoeNames,
             .experts = kExpertNames};
+  }
+  if (architecture == "gpt-oss") {
+    return {.own = kGptOssNames, .wholes = kGptOssWholeNames, .experts = kBiasedExpertNames};
   }
   // Mixtral is a "llama".
   for (const std::string_view mixture : {"qwen3moe", "qwen2moe", "olmoe", "llama"}) {

@@ -347,7 +347,9 @@ Status ModelFiles::AddGgufTensor(const GgufLayout& layout, const GgufTensor& ten
                               tensor.type->name);
   }
   size /= count;
-  if (tensor.shape.size() == 3 && size == 1) entry.info.shape.erase(entry.info.shape.begin());
+  const bool biases = tensor.shape.size() == 2 && name.ends_with(".bias");
+  if ((tensor.shape.size() == 3 || biases) && size == 1)
+    entry.info.shape.erase(entry.info.shape.begin());
   const uint64_t part_bytes = bytes / parts.size();
   for (size_t i = 0; i < parts.size(); ++i) {
     entry.info.begin = part_bytes * i;

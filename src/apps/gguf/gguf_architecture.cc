@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kLlama[] = "llama", kQwen3[] = "qwen3", kQwen35[] = "qwen35",
                kQwen35Moe[] = "qwen35moe", kQwen3Next[] = "qwen3next", kQwen2Moe[] = "qwen2moe",
-               kOlmoe[] = "olmoe";
+               kOlmoe[] = "olmoe", kGptOss[] = "gpt-oss";
 constexpr char kGemma[] = "gemma", kGemma2[] = "gemma2", kGemma3[] = "gemma3";
 constexpr char kGemmaEmbedding[] = "gemma-embedding";
 
@@ -32,6 +32,7 @@ constexpr GgufArchitecture kArchitectures[] = {
     {"qwen3moe", "Qwen3MoeForCausalLM", "qwen3_moe", true, false, true},
     {kQwen2Moe, "Qwen2MoeForCausalLM", "qwen2_moe", true, false, true},
     {kOlmoe, "OlmoeForCausalLM", "olmoe", true, false, true},
+    {kGptOss, "GptOssForCausalLM", "gpt_oss", false, false, true},
     {kGemma, "GemmaForCausalLM", "gemma"},
     {kGemma2, "Gemma2ForCausalLM", "gemma2"},
     {kGemma3, "Gemma3ForCausalLM", "gemma3_text"},
@@ -114,6 +115,8 @@ Status ReadRopeScaling(const GgufModel& file, const GgufKeys& keys, Json* config
   if (*type == "yarn") {
     SKEIN_RETURN_IF_ERROR(keys.Require("rope.scaling.original_context_length",
                                        "original_max_position_embeddings", &scaling));
+    // Files do not state this number of the published models.
+    if ((*config)["model_type"] == "gpt_oss") scaling["truncate"] = false;
   }
   (*config)["rope_scaling"] = std::move(scaling);
   return Status::Ok();
@@ -182,6 +185,7 @@ Status ReadGemma3(const GgufKeys& keys, Json* config) {
 
 // Reads the members of a family, apart from sizes, rope and experts.
 Status ReadFamily(const GgufKeys& keys, std::string_view architecture, Json* config) {
+  (*config)["attention_bias"] = architecture == kGptOss;
   if (architecture == kGemma) {
     (*config)["hidden_act"] = "gelu_pytorch_tanh";
     return Status::Ok();
@@ -194,7 +198,8 @@ Status ReadFamily(const GgufKeys& keys, std::string_view architecture, Json* con
     return Status::Ok();
   }
   (*config)["hidden_act"] = "silu";
-  return Status::Ok();
+  if (architecture != kGptOss) return Status::Ok();
+  return keys.Require("attention.sliding_window", "sliding_window", config);
 }
 
 // Which layers of Qwen3.5 attend: by a flag for each, or every n-th.
@@ -261,9 +266,11 @@ Status ReadQwen35(const GgufKeys& keys, double theta, Json* config) {
 // chosen experts sum to 1: that depends on the architecture, as in llama.cpp.
 Status ReadExperts(const GgufKeys& keys, const GgufArchitecture& architecture, Json* config) {
   const std::string_view name = architecture.name;
-  const char* const count = name == kLlama ? "num_local_experts" : "num_experts";
+  const bool is_gpt_oss = name == kGptOss;
+  const char* const count = name == kLlama || is_gpt_oss ? "num_local_experts" : "num_experts";
   SKEIN_RETURN_IF_ERROR(keys.Require("expert_count", count, config));
   SKEIN_RETURN_IF_ERROR(keys.Require("expert_used_count", "num_experts_per_tok", config));
+  if (is_gpt_oss) return keys.Require("expert_feed_forward_length", "intermediate_size", config);
   if (name != kLlama) (*config)["norm_topk_prob"] = name != kQwen2Moe && name != kOlmoe;
   if (name == kLlama || name == kOlmoe) return Status::Ok();  // experts have the size of an MLP
   SKEIN_RETURN_IF_ERROR(
@@ -343,7 +350,7 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
   const bool is_gemma3 = name == kGemma3 || name == kGemmaEmbedding;
   const bool is_linear = HasLinearLayers(*architecture);
   std::vector<std::string_view> own;
-  if (is_gemma3 || name == kGemma2) own.push_back("attention.sliding_window");
+  if (is_gemma3 || name == kGemma2 || name == kGptOss) own.push_back("attention.sliding_window");
   if (architecture->has_experts) own.push_back("expert_count");
   if (is_linear) own.push_back("nextn_predict_layers");
   SKEIN_RETURN_IF_ERROR(CheckPlain(keys, own));
@@ -380,7 +387,6 @@ Result<Json> GgufConfigJson(const GgufModel& file, DType dtype) {
     SKEIN_RETURN_IF_ERROR(ReadExperts(keys, *architecture, &config));
   }
   SKEIN_RETURN_IF_ERROR(ReadDecoderClasses(file, keys, *architecture, &config));
-  config["attention_bias"] = false;
   config["mlp_bias"] = false;
   config["tie_word_embeddings"] = !file.Has("output.weight");
   config["torch_dtype"] = dtype == DType::kF32 ? "float32" : "bfloat16";
