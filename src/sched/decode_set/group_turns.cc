@@ -372,7 +372,8 @@ void GroupTurns::OpenAll() {
 
 bool GroupTurns::Decide(const Batch& batch, bool joinable, bool urgent, TimeUs now_us) {
   if (!cost_.known() || limits_.max_rows < 2) return false;
-  const bool grown = CacheChange() > kLargeChange;  // a turn may have more groups and rows
+  const bool grown = cost_.CacheChange(decided_cache_, load_.prompt_tokens()) >
+                     kLargeChange;  // a turn may have more groups and rows
   decided_cache_ = cost_.fit().cache_tokens;
   const std::span<const TreeGroup> groups = groups_.List();
   const double num_requests = tree_->num_waiting() + tree_->num_active();

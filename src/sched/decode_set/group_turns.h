@@ -109,7 +109,6 @@ class GroupTurns {
   void NoteArrival(int32_t prompt_tokens, int32_t budget, TimeUs now_us);
 
   LoadEstimate& load() { return load_; }
-  const LoadEstimate& load() const { return load_; }
   const DecodeLimits& limits() const { return limits_; }
   // The KV tokens that a batch holds; shared prefixes count once.
   double UsedTokens(const Batch& batch) const {
@@ -133,7 +132,10 @@ class GroupTurns {
   // The number of the present turn.
   uint32_t turn() const { return turn_; }
   // Whether the present way is to be decided again at once.
-  bool IsOutdated() const { return owes() || std::abs(CacheChange()) > kLargeChange; }
+  bool IsOutdated() const {
+    return owes() ||
+           std::abs(cost_.CacheChange(decided_cache_, load_.prompt_tokens())) > kLargeChange;
+  }
   // Whether the batch has all rows of the turn.
   bool IsFull(int32_t num_active) const { return restricts_ && num_active >= turn_rows_; }
 
@@ -180,12 +182,6 @@ class GroupTurns {
     double asked_tokens = 0;   // each prefix counted once per request
   };
 
-  // The change of the estimated cache since the latest decision, as a share of it, or of a prompt
-  // if that is larger.
-  double CacheChange() const {
-    const double tokens = std::max({1.0, decided_cache_, load_.prompt_tokens()});
-    return (cost_.fit().cache_tokens - decided_cache_) / tokens;
-  }
   DecodeWork WorkOf(int32_t num_decodes, const Batch& batch) const;
   double RateOf(const DecodeWork& work, Way way) const;
   double FactorOf(Way way) const;

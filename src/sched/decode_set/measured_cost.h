@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "sched/decode_set/decode_cost.h"
@@ -28,6 +29,11 @@ class MeasuredCost {
   const DecodeFit& fit() const { return fit_; }
   bool known() const { return profile_ != DecodeFit{}; }
   double PredictUs(const DecodeWork& work) const { return skein::PredictUs(fit_, work); }
+  // The change of the estimated cache from `tokens`, as a share of these, or of `least` if that is
+  // more.
+  double CacheChange(double tokens, double least) const {
+    return (fit_.cache_tokens - tokens) / std::max({1.0, tokens, least});
+  }
   // A step of decodes alone took `us`. REQUIRES: known(), us > 0.
   void Observe(const DecodeWork& work, double us);
 

@@ -42,7 +42,7 @@ TEST(MeasuredCost, StepsWithMissesTellTheSize) {
   }
 }
 
-// What small batches seem to show, larger ones may refute.
+// Larger batches may refute the size that small ones seem to show.
 TEST(MeasuredCost, ALargerCacheIsForgotten) {
   MeasuredCost cost(kMeasuredFit);
   const DecodeWork step = Work(6, 60), full = Work(8, 500);
