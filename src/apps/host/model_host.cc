@@ -36,6 +36,7 @@
 #include "sched/record/trace_printer.h"
 #include "server/decisions/decision_prompt.h"
 #include "server/generation/grammar_fields.h"
+#include "server/reasoning/harmony_parser.h"
 
 namespace skein {
 namespace {
