@@ -159,10 +159,11 @@ def test_one_tensor_of_all_experts_has_the_bits_of_one_for_each(base, tmp_path, 
 
 
 def test_a_file_in_bf16_keeps_its_numbers(base, tmp_path):
-    experts, others = of_all(read_safetensors(base / "model.safetensors"))
-    rounded = {name: bf16(array) for name, array in (others | fused(experts)).items()}
-    model = directory(base, tmp_path / "bf16", rounded, torch_dtype="bfloat16")
-    assert log_probabilities(model)[0] == log_probabilities(base, "--dtype", "bf16")[0]
+    rounded = {name: bf16(array) for name, array in read_safetensors(base / "model.safetensors").items()}
+    experts, others = of_all(rounded)
+    apart = directory(base, tmp_path / "apart", rounded, torch_dtype="bfloat16")
+    model = directory(base, tmp_path / "fused", others | fused(experts), torch_dtype="bfloat16")
+    assert log_probabilities(model)[0] == log_probabilities(apart)[0]
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])

@@ -20,7 +20,9 @@ struct SpecialTokens {
 struct ModelShape {
   const char* name;
   Architecture architecture;
-  int32_t hidden_size, intermediate_size, num_layers, num_heads, num_kv_heads;
+  int32_t hidden_size;
+  int32_t intermediate_size;  // 0: every MLP is one of a mixture of experts
+  int32_t num_layers, num_heads, num_kv_heads;
   int32_t head_dim;    // 0 if the published config leaves it to hidden_size / num_heads
   int32_t vocab_size;  // 0: the vocabulary of the tokenizer
   int32_t max_position;

@@ -463,9 +463,9 @@ std::string ParamName(const ::testing::TestParamInfo<OutputTokensTest::ParamType
 
 INSTANTIATE_TEST_SUITE_P(Models, OutputTokensTest,
                          ::testing::Combine(::testing::Values("llama-linear", "qwen3-bf16",
-                                                              "qwen3-moe", "gemma2-bf16",
-                                                              "gemma3-bf16", "granite-bf16",
-                                                              "gpt-oss-bf16"),
+                                                              "qwen3-moe", "qwen2-moe",
+                                                              "gemma2-bf16", "gemma3-bf16",
+                                                              "granite-bf16", "gpt-oss-bf16"),
                                             ::testing::Values("f32", "bf16"),
                                             ::testing::Values("none"),
                                             ::testing::ValuesIn(testing::VectorIsas())),

@@ -43,13 +43,12 @@ std::vector<ProductShape> ProductsOf(const ModelShape& shape) {
        .k = shape.hidden_size,
        .col_unit = head_dim},
       {.n = shape.hidden_size, .k = q_width},
-      {.n = shape.intermediate_size, .k = shape.hidden_size, .swiglu = true},
-      {.n = shape.hidden_size, .k = shape.intermediate_size},
   };
   if (shape.vocab_size > 0) products.push_back({.n = shape.vocab_size, .k = shape.hidden_size});
-  if (shape.num_experts > 0) {
-    products.push_back({.n = shape.expert_size, .k = shape.hidden_size, .swiglu = true});
-    products.push_back({.n = shape.hidden_size, .k = shape.expert_size});
+  for (const int32_t mlp : {shape.intermediate_size, shape.expert_size, shape.shared_expert_size}) {
+    if (mlp == 0) continue;
+    products.push_back({.n = mlp, .k = shape.hidden_size, .swiglu = true});
+    products.push_back({.n = shape.hidden_size, .k = mlp});
   }
   return products;
 }
