@@ -91,6 +91,10 @@ Json ScaledDown(Json config) {
     config["max_position_embeddings"] = kContext;
   }
   config["vocab_size"] = kVocab;
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+    const Json ids = config.contains(key) ? config[key] : Json();
+    if (ids.is_array() || (ids.is_number() && ids >= kVocab)) config.erase(key);
+  }
   return config;
 }
 
