@@ -157,7 +157,11 @@ void AddDecisionModel(const ModelConfig& config, const DecisionModelTraits& trai
   line("  temperatures", temperatures);
 }
 
-bool IsRouter(const ModelTensor& tensor) { return tensor.name.ends_with(".mlp.gate.weight"); }
+// Whether the tensor is the router of a mixture, or the gate of its shared expert.
+bool IsRouter(const ModelTensor& tensor) {
+  return tensor.name.ends_with(".mlp.gate.weight") ||
+         tensor.name.ends_with(".mlp.shared_expert_gate.weight");
+}
 
 // Whether the tensor belongs to a layer of an encoder, and not to a head.
 bool IsOfEncoderLayer(const ModelTensor& tensor) {

@@ -146,6 +146,14 @@ TEST_F(ModelInitTest, TakesTheFirstLayers) {
   EXPECT_THAT(status.message(), HasSubstr("the shape tiny-moe has 4"));
 }
 
+TEST_F(ModelInitTest, MixturesWithASharedExpert) {
+  options_.shape = "tiny-qwen3.5-moe";
+  ASSERT_TRUE(InitModel(options_).ok());
+  const ModelInfo info = DescribeModel(options_.dir).value();
+  EXPECT_EQ(info.config.decoder.shared_expert_size, 160);
+  EXPECT_THAT(info.problems, ElementsAre());
+}
+
 TEST_F(ModelInitTest, RefusesAnUnknownShape) {
   options_.shape = "huge";
   EXPECT_THAT(InitModel(options_).status().message(), HasSubstr("qwen3-0.6b"));
