@@ -159,7 +159,7 @@ void AddDecisionModel(const ModelConfig& config, const DecisionModelTraits& trai
 
 // Whether the tensor is the router of a mixture, or the gate of its shared expert.
 bool IsRouter(const ModelTensor& tensor) {
-  return tensor.name.ends_with(".mlp.gate.weight") ||
+  return tensor.name.ends_with(".mlp.gate.weight") || tensor.name.ends_with(".mlp.router.weight") ||
          tensor.name.ends_with(".mlp.shared_expert_gate.weight");
 }
 
@@ -202,26 +202,33 @@ int64_t MemoryBytes(const ModelInfo& info, int64_t weight_bytes) {
   return bytes;
 }
 
-// Checks that the files hold the tensor, plain or quantized.
-Status CheckTensor(const ModelFiles& files, const ModelTensor& tensor,
-                   const QuantizationConfig& quantization) {
-  constexpr std::string_view kWeight = ".weight";
+// Checks that the files hold the tensor in one of the forms that are read. Returns its bytes in
+// memory: those of its blocks if it stays packed, else its elements have the compute type.
+Result<int64_t> BytesInMemory(const ModelFiles& files, const ModelTensor& tensor,
+                              const QuantizationConfig& quantization, DType compute) {
+  constexpr std::string_view kWeight = ".weight", kBias = ".bias";
+  int64_t bytes = static_cast<int64_t>(SizeOf(compute));
+  for (const int64_t dimension : tensor.shape) bytes *= dimension;
   if (tensor.shape.size() == 2 && tensor.name.ends_with(kWeight)) {
     const std::string matrix = tensor.name.substr(0, tensor.name.size() - kWeight.size());
     std::vector<std::string> tensors;
-    const auto stored =
+    SKEIN_ASSIGN_OR_RETURN(
+        const auto stored,
         OpenStoredMatrix(files, matrix, static_cast<int32_t>(tensor.shape[0]),
-                         static_cast<int32_t>(tensor.shape[1]), quantization, &tensors);
-    if (!tensors.empty()) return stored.status();
+                         static_cast<int32_t>(tensor.shape[1]), quantization, &tensors));
+    if (stored != nullptr) return stored->format() ? static_cast<int64_t>(stored->bytes()) : bytes;
   }
-  constexpr std::string_view kBias = ".bias";
   if (tensor.name.ends_with(kBias)) {
     const std::string of = tensor.name.substr(0, tensor.name.size() - kBias.size());
     if (!FusedExpert::BiasName(files, of).empty()) {
-      return FusedExpert::ReadBias(files, of, static_cast<int32_t>(tensor.shape[0])).status();
+      SKEIN_RETURN_IF_ERROR(
+          FusedExpert::ReadBias(files, of, static_cast<int32_t>(tensor.shape[0])).status());
+      return bytes;
     }
   }
-  return files.Find(tensor.name, tensor.shape).status();
+  SKEIN_ASSIGN_OR_RETURN(const TensorView view, files.Find(tensor.name, tensor.shape));
+  const bool packed = view.blocks != nullptr && view.blocks->format && !IsRouter(tensor);
+  return packed ? static_cast<int64_t>(view.bytes) : bytes;
 }
 
 }  // namespace
@@ -240,15 +247,19 @@ Result<ModelInfo> DescribeModel(const std::string& dir) {
     info.weight_bytes_by_dtype[tensor.file_dtype] += bytes;
     info.weight_bytes += bytes;
   }
-  for (const ModelTensor& tensor : ListTensors(info.config)) {
-    const Status status = CheckTensor(files, tensor, info.config.quantization);
-    if (!status.ok()) info.problems.push_back(status.message());
-  }
   const bool f32 = info.config.file_dtype == DType::kF32;
   info.compute_dtype = f32 ? DType::kF32 : DType::kBf16;
+  int64_t in_memory = 0;
+  for (const ModelTensor& tensor : ListTensors(info.config)) {
+    const auto bytes = BytesInMemory(files, tensor, info.config.quantization, info.compute_dtype);
+    if (bytes.ok()) {
+      in_memory += bytes.value();
+    } else {
+      info.problems.push_back(bytes.status().message());
+    }
+  }
   info.kv_bytes_per_token = info.config.KvBytesPerToken(info.compute_dtype);
-  info.memory_bytes = MemoryBytes(
-      info, info.config.NumParameters() * static_cast<int64_t>(SizeOf(info.compute_dtype)));
+  info.memory_bytes = MemoryBytes(info, in_memory);
   info.int8_memory_bytes = MemoryBytes(info, Int8WeightBytes(info.config, info.compute_dtype));
   const std::string tokenizer_dir = TokenizerDirOf(dir);
   info.has_tokenizer = std::filesystem::exists(tokenizer_dir + "/tokenizer.json");

@@ -132,6 +132,16 @@ TEST_F(ModelInitTest, InfoNamesWeightsThatDoNotFit) {
   EXPECT_EQ(ToJson(info)["problems"].size(), 12u);
 }
 
+// Experts in MXFP4 stay packed: 17 bytes for 32 numbers.
+TEST(ModelInfoTest, MemoryCountsBlocksAsTheyStay) {
+  const ModelInfo info = DescribeModel(SKEIN_SOURCE_DIR "/tests/data/models/gpt-oss-mxfp4").value();
+  EXPECT_THAT(info.problems, IsEmpty());
+  constexpr int64_t kLayers = 2, kExperts = 3, kNumbers = kLayers * kExperts * 3 * 64 * 64;
+  const int64_t cache = info.kv_bytes_per_token * info.config.max_position;
+  EXPECT_EQ(info.memory_bytes - cache,
+            2 * (info.config.NumParameters() - kNumbers) + kNumbers / 32 * 17);
+}
+
 TEST_F(ModelInitTest, TakesTheFirstLayers) {
   options_.shape = "tiny-moe";
   options_.num_layers = 2;
