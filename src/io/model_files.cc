@@ -19,7 +19,6 @@ namespace {
 constexpr char kSingleFile[] = "model.safetensors";
 constexpr char kIndexFile[] = "model.safetensors.index.json";
 constexpr char kGgufFile[] = "model.gguf";
-constexpr int64_t kMaxExperts = 4096;
 
 // The name of a shard must be a plain file name: an index must not lead out of the model's
 // directory.
@@ -73,7 +72,7 @@ std::string MixtralName(const std::string& weight) {
   return name;
 }
 
-void ModelFiles::UseNamesOfMixtures() {
+Status ModelFiles::UseNamesOfMixtures() {
   std::vector<std::string> names;
   for (const auto& entry : tensors_) {
     if (entry.first.find(kMixtralMlp) != std::string::npos) names.push_back(entry.first);
@@ -82,9 +81,13 @@ void ModelFiles::UseNamesOfMixtures() {
     std::string plain = name;
     ReplaceLast(kMixtralMlp, kMlp, &plain);
     for (const auto& [of_mixtral, part] : kMixtralParts) ReplaceLast(of_mixtral, part, &plain);
-    tensors_.emplace(plain, tensors_.at(name));
+    if (!tensors_.emplace(plain, tensors_.at(name)).second) {
+      return Status(StatusCode::kInvalidArgument,
+                    "tensor '" + name + "' is there, and '" + plain + "', which is the same");
+    }
     tensors_.erase(name);
   }
+  return Status::Ok();
 }
 
 void ModelFiles::UsePlainNames() {
@@ -134,7 +137,8 @@ Status ModelFiles::SplitExperts(const std::string& name, size_t end,
   const Entry all = tensors_.at(name);
   const auto count = static_cast<int64_t>(matrices.size());
   const int64_t num_experts = all.info.shape[0], rows = all.info.shape[1];
-  if (num_experts < 1 || num_experts > kMaxExperts || rows % count != 0) {
+  const bool is_empty = all.info.begin == all.info.end;
+  if (num_experts < 1 || num_experts > kMaxExperts || rows % count != 0 || is_empty) {
     return Status(StatusCode::kInvalidArgument,
                   "tensor '" + name + "' has shape " + ShapeString(all.info.shape) +
                       "; allowed are 1 to " + std::to_string(kMaxExperts) + " experts of " +
@@ -182,7 +186,7 @@ Result<ModelFiles> ModelFiles::Open(const std::string& model_dir) {
                   model_dir + " has neither " + kSingleFile + " nor " + kIndexFile);
   }
   files.UsePlainNames();
-  files.UseNamesOfMixtures();
+  SKEIN_RETURN_IF_ERROR(files.UseNamesOfMixtures());
   SKEIN_RETURN_IF_ERROR(files.SplitExperts());
   return files;
 }

@@ -21,6 +21,9 @@ namespace skein {
 
 struct GgufLayout;
 
+// The most experts of a layer that are read.
+inline constexpr int64_t kMaxExperts = 4096;
+
 // Called while weights are read, with the bytes read so far and the total.
 using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
 
@@ -88,7 +91,7 @@ class ModelFiles {
   Status AddGgufTensor(const GgufLayout& layout, const GgufTensor& tensor, const std::string& name);
   void UsePlainNames();
   // Gives the tensors of Mixtral's layers the names of other mixtures.
-  void UseNamesOfMixtures();
+  Status UseNamesOfMixtures();
   // Replaces tensors with the matrices of all experts by the matrices of each.
   Status SplitExperts();
   // The same for tensor `name`, of shape [experts, rows of `matrices`, columns]. The last `end`

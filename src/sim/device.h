@@ -60,7 +60,7 @@ struct SimModelShape {
   int32_t num_experts = 0;
   int32_t experts_per_token = 0;
   int32_t expert_size = 0;
-  int32_t shared_expert_size = 0;    // of one more MLP, which every token goes through; 0: none
+  int32_t shared_expert_size = 0;    // of the MLP of every token; 0: none
   std::string weight_type = "bf16";  // type of the layers' matrices; KV and activations are 16 bit
 
   // The number of query heads that share a KV head. (kv_width counts two heads for each KV head,

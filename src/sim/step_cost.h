@@ -88,7 +88,7 @@ class StepCost {
   // over all layers.
   double MlpUs(double num_tokens) const;
   double ExpertsUs(double num_tokens) const;
-  double SharedExpertUs(double num_tokens) const;  // of the expert of every token
+  double SharedExpertUs(double num_tokens) const;  // of all tokens
   double AllReduceUs(double num_tokens) const;
   // The time of one layer without attention. OperatorsUs computes `num_tokens` together;
   // ChunkedOperatorsUs goes chunk by chunk in hybrid execution.

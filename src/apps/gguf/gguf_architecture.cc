@@ -115,7 +115,7 @@ Status ReadRopeScaling(const GgufModel& file, const GgufKeys& keys, Json* config
   if (*type == "yarn") {
     SKEIN_RETURN_IF_ERROR(keys.Require("rope.scaling.original_context_length",
                                        "original_max_position_embeddings", &scaling));
-    // Files do not state this number of the published models.
+    // Files do not state that the borders are not rounded.
     if ((*config)["model_type"] == "gpt_oss") scaling["truncate"] = false;
   }
   (*config)["rope_scaling"] = std::move(scaling);

@@ -161,6 +161,12 @@ Result<GgufConvertSummary> ConvertGguf(const GgufConvertOptions& options) {
                       " is an encoder; it is served as it is, and only language models "
                       "are converted");
   }
+  if (description.config.architecture == Architecture::kGptOss) {
+    return Status(StatusCode::kUnsupported,
+                  options.file +
+                      " is of gpt-oss, which is served as it is: directories of it have "
+                      "the experts of a layer in one tensor, which is not written");
+  }
   // The directory has the model's own order and matrices.
   description.config.decoder.linear.fused_qkvz = description.config.decoder.linear.fused_ba;
   SKEIN_ASSIGN_OR_RETURN(const std::vector<GgufSource> sources,

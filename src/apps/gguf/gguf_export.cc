@@ -119,7 +119,7 @@ class Exporter {
     return CheckAdapterFits(*adapter_, ListTensors(config_), options_.adapter_dir);
   }
 
-  // The row that is the gate of an expert of every token. A file has it without its first
+  // The row that is the gate of a shared expert. A file has it without its first
   // dimension.
   static bool IsSharedGate(const ModelTensor& tensor) {
     return tensor.name.ends_with(".mlp.shared_expert_gate.weight");

@@ -216,7 +216,11 @@ Result<int64_t> BytesInMemory(const ModelFiles& files, const ModelTensor& tensor
         const auto stored,
         OpenStoredMatrix(files, matrix, static_cast<int32_t>(tensor.shape[0]),
                          static_cast<int32_t>(tensor.shape[1]), quantization, &tensors));
-    if (stored != nullptr) return stored->format() ? static_cast<int64_t>(stored->bytes()) : bytes;
+    if (stored != nullptr && stored->format()) {
+      const BlockTraits& traits = TraitsOf(*stored->format());
+      return tensor.shape[0] * (tensor.shape[1] / traits.file_elements) * traits.file_bytes;
+    }
+    if (stored != nullptr) return bytes;
   }
   if (tensor.name.ends_with(kBias)) {
     const std::string of = tensor.name.substr(0, tensor.name.size() - kBias.size());
@@ -255,7 +259,11 @@ Result<ModelInfo> DescribeModel(const std::string& dir) {
     if (bytes.ok()) {
       in_memory += bytes.value();
     } else {
-      info.problems.push_back(bytes.status().message());
+      const std::string& problem = bytes.status().message();
+      // A tensor may hold the matrices of many experts.
+      if (info.problems.empty() || info.problems.back() != problem) {
+        info.problems.push_back(problem);
+      }
     }
   }
   info.kv_bytes_per_token = info.config.KvBytesPerToken(info.compute_dtype);
@@ -275,6 +283,10 @@ nlohmann::ordered_json ToJson(const ModelInfo& info) {
       {"num_layers", c.num_layers},
       {"hidden_size", c.hidden_size},
       {"intermediate_size", c.intermediate_size},
+      {"num_experts", c.num_experts},
+      {"experts_per_token", c.experts_per_token},
+      {"expert_size", c.expert_size},
+      {"shared_expert_size", c.decoder.shared_expert_size},
       {"num_heads", c.num_heads},
       {"num_kv_heads", c.num_kv_heads},
       {"head_dim", c.head_dim},
@@ -320,6 +332,13 @@ std::string ToText(const ModelInfo& info) {
   line("architecture", c.ArchitectureName());
   line("layers",
        fmt::format("{}, {} wide, MLP {} wide", c.num_layers, c.hidden_size, c.intermediate_size));
+  if (c.num_experts > 0) {
+    const int32_t shared = c.decoder.shared_expert_size;
+    line("experts",
+         fmt::format("{} of {} for a token, {} wide{}", c.experts_per_token, c.num_experts,
+                     c.expert_size,
+                     shared > 0 ? fmt::format(", and a shared one, {} wide", shared) : ""));
+  }
   line("attention", fmt::format("{} heads of {}, {} of keys and values", c.num_heads, c.head_dim,
                                 c.num_kv_heads));
   if (c.has_linear_layers()) {

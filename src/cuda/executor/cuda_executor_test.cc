@@ -427,6 +427,12 @@ TEST(CudaExecutor, OtherModelsAreRefusedByName) {
             "position_buckets");
   EXPECT_EQ(refused([](ModelConfig& config) { config.encoder.relative_bias.num_buckets = 32; }),
             "relative_attention_num_buckets");
+  EXPECT_EQ(refused([](ModelConfig& config) { config.decoder.attention_sinks = true; }),
+            "architectures");
+  EXPECT_EQ(refused([](ModelConfig& config) { config.decoder.expert_bias = true; }),
+            "architectures");
+  EXPECT_EQ(refused([](ModelConfig& config) { config.activation = Activation::kClampedSwiglu; }),
+            "hidden_act");
   EXPECT_EQ(refused([](ModelConfig& config) { config.decoder.score_cap = 50; }),
             "attn_logit_softcapping");
   EXPECT_EQ(refused([](ModelConfig& config) { config.decoder.logits_cap = 30; }),

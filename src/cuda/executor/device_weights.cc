@@ -102,13 +102,14 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
     return refuse("num_experts_per_tok", "more than 32 experts of a token");
   }
   if (c.decoder.attention_sinks) return refuse("architectures", "attention sinks");
+  if (c.decoder.expert_bias) return refuse("architectures", "biases of experts");
   const bool computes_mlps = c.decision.num_layers == 0 || GateOf(c.decision.activation);
   if (!GateOf(c.activation) || !computes_mlps) return refuse("hidden_act", "this activation");
   if (weights.embedding_blocks != nullptr && !weights.embedding_blocks->format) {
     return refuse("quantization", std::string("embeddings in ") + weights.embedding_blocks->name);
   }
   if (c.decoder.shared_expert_size > 0) {
-    return refuse("shared_expert_intermediate_size", "an expert of every token");
+    return refuse("shared_expert_intermediate_size", "a shared expert");
   }
   if (c.num_experts > 0 && weights.matrix_dtype != weights.dtype) {
     return refuse("quantization", "packed experts");

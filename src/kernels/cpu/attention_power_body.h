@@ -332,7 +332,7 @@ class PowerWalk {
 
   void Finish(int32_t row) const {
     const float* acc = total_.acc + row * stride_;
-    // The maximum is a power of two, so that the sink's weight is exp(sink - max * ln 2).
+    // max is an exponent of two, so that the sink's weight is exp(sink - max * ln 2).
     alignas(64) float sink[16];
     Exp(Vec::Set(__builtin_fmaf(total_.max[row], -0x1.62e43p-1f, args_.rows[row].sink)))
         .Store(sink);

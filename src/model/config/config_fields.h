@@ -14,7 +14,6 @@ namespace skein {
 inline constexpr int64_t kMaxWidth = int64_t{1} << 22;  // of vocabulary, hidden size, MLP
 inline constexpr int64_t kMaxLayers = 4096;
 inline constexpr int64_t kMaxHeads = 65536;
-inline constexpr int64_t kMaxExperts = 4096;
 inline constexpr int64_t kMaxPosition = int64_t{1} << 30;
 
 // Returns kUnsupported for a member: "<where>: '<key>' <problem>". The status names the field

@@ -32,8 +32,10 @@ constexpr SizeDefault kQwen35Sizes[] = {
     {"linear_num_value_heads", 32}, {"linear_conv_kernel_dim", 4},  {"full_attention_interval", 4},
 };
 
+// The defaults of transformers for gpt-oss.
 constexpr SizeDefault kGptOssSizes[] = {{"sliding_window", 128}};
-// The same for its mixtures of experts.
+
+// The defaults of transformers for Qwen3.5's mixtures of experts.
 constexpr SizeDefault kQwen35MoeSizes[] = {
     {"vocab_size", 248320},         {"hidden_size", 2048},
     {"num_hidden_layers", 40},      {"num_attention_heads", 16},
@@ -160,6 +162,7 @@ constexpr DecoderFamily kFamilies[] = {
      .defaults = kQwen35Sizes},
     {.architecture = Architecture::kGptOss,
      .window = WindowRule::kPattern,
+     .head_dim = 64,
      .rope_theta = 150000,
      .window_pattern = 2,
      .experts = {.exist = true,

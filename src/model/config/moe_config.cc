@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "io/model_files.h"
 #include "model/config/config_fields.h"
 
 namespace skein {

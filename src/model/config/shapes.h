@@ -21,7 +21,7 @@ struct ModelShape {
   const char* name;
   Architecture architecture;
   int32_t hidden_size;
-  int32_t intermediate_size;  // 0: every MLP is one of a mixture of experts
+  int32_t intermediate_size;  // 0: the config has no such member
   int32_t num_layers, num_heads, num_kv_heads;
   int32_t head_dim;    // 0 if the published config leaves it to hidden_size / num_heads
   int32_t vocab_size;  // 0: the vocabulary of the tokenizer
@@ -33,7 +33,7 @@ struct ModelShape {
   SpecialTokens tokens;
   // For a mixture of experts.
   int32_t num_experts = 0, experts_per_token = 0, expert_size = 0;
-  int32_t shared_expert_size = 0;  // 0: no expert of every token
+  int32_t shared_expert_size = 0;  // 0: no shared expert
   // For Qwen3.5, in which every fourth layer attends.
   int32_t linear_k_heads = 0, linear_v_heads = 0, linear_head_dim = 0;
   // For encoders, rms_norm_eps is that of LayerNorm. For ModernBERT, whose rope_theta is that of

@@ -278,8 +278,9 @@ TEST(ForwardWorkspace, HybridNeedsTheHiddenStateQAndOneLayersKeysAndValues) {
 INSTANTIATE_TEST_SUITE_P(
     Models, ForwardHybridTest,
     ::testing::Combine(::testing::Values("models/llama-linear", "models/qwen3-bf16",
-                                         "models/gemma3-bf16", "models/olmo2-bf16",
-                                         "models/qwen3-moe", "models/qwen2-moe", "encoders/bert",
+                                         "models/gemma2-bf16", "models/gemma3-bf16",
+                                         "models/olmo2-bf16", "models/qwen3-moe",
+                                         "models/qwen2-moe", "models/gpt-oss", "encoders/bert",
                                          "encoders/modernbert", "encoders/modernbert-biases"),
                        ::testing::Values("f32", "bf16"),
                        ::testing::ValuesIn(testing::VectorIsas())),

@@ -141,7 +141,7 @@ void AddMixer(PassState& pass, int32_t index, OperatorList& list) {
   }
 }
 
-// Adds the expert that every token goes through. It is added last to the residual.
+// Adds the shared expert, which every token goes through. It is added last to the residual.
 void AddSharedExpert(PassState& pass, int32_t index, const Operand& act, OperatorList& list) {
   const LayerWeights& layer = pass.weights().layers[index];
   list.ByChunk<GateUpOperator>(pass, index);

@@ -163,7 +163,7 @@ Status DecoderLoader::WalkExperts(const DecoderLayerNames& names, LayerWeights& 
     SKEIN_RETURN_IF_ERROR(loader_.Bias(down, hidden, weights.down_bias));
   }
   if (names.shared_gate.empty()) return Status::Ok();
-  // As the router, one row alone is not rounded.
+  // Never rounded, like the router.
   SKEIN_RETURN_IF_ERROR(
       loader_.PlainMatrix({{names.shared_gate, 0, 1}}, 1, hidden, layer.shared_gate));
   return WalkMlp(names, config_.decoder.shared_expert_size, layer);

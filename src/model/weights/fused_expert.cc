@@ -166,12 +166,15 @@ void FusedExpert::ReadRows(int32_t first_row, int32_t num_rows, float* out) cons
     ReadBlocks(first_row, num_rows, packed.data());
     return DequantizeBlocks(kFormat, packed.data(), blocks, out);
   }
-  const int64_t rows = int64_t{n_} * step_;
-  const auto element = static_cast<int64_t>(SizeOf(dtype_));
+  if (num_rows == 0) return;
+  // The rows' elements of one index of k lie side by side, or in turn with the other matrix's.
+  const int64_t rows = int64_t{n_} * step_, begin = TensorRow(first_row);
+  std::vector<float> strip(static_cast<size_t>((num_rows - 1) * step_ + 1));
   for (int64_t i = 0; i < k_; ++i) {
+    Widen(data_ + (i * rows + begin) * static_cast<int64_t>(SizeOf(dtype_)), dtype_, strip.size(),
+          strip.data());
     for (int32_t r = 0; r < num_rows; ++r) {
-      Widen(data_ + (i * rows + TensorRow(first_row + r)) * element, dtype_, 1,
-            out + int64_t{r} * k_ + i);
+      out[int64_t{r} * k_ + i] = strip[static_cast<size_t>(r) * step_];
     }
   }
 }

@@ -125,6 +125,7 @@ Result<QuantizedMatrix> QuantizedMatrix::Open(const ModelFiles& files, const std
     case Method::kFloat8:
       SKEIN_RETURN_IF_ERROR(matrix.OpenRows(files, name));
       break;
+    case Method::kMxfp4:
     case Method::kNone:
       SKEIN_CHECK(false);
   }

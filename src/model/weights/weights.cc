@@ -141,7 +141,8 @@ size_t ModelWeights::bytes() const {
        {&final_norm, &final_norm_bias, &output_bias, &positions, &segments, &head_dense_bias,
         &head_norm, &head_norm_bias, &head_out_bias, &decision.input_norm,
         &decision.input_norm_bias, &decision.type_embedding, &decision.action_in_bias,
-        &decision.action_features, &decision.action_out, &decision.action_out_bias}) {
+        &decision.action_features, &decision.action_out, &decision.action_out_bias,
+        &distance_bias}) {
     bytes += vector_bytes(*v);
   }
   for (const DenseWeights& dense : embedding_dense) {
@@ -155,6 +156,9 @@ size_t ModelWeights::bytes() const {
           &layer.linear.a_log, &layer.linear.dt_bias, &layer.linear.norm, &layer.sinks,
           &layer.router_bias}) {
       bytes += vector_bytes(*v);
+    }
+    for (const ExpertWeights& expert : layer.experts) {
+      bytes += vector_bytes(expert.gate_up_bias) + vector_bytes(expert.down_bias);
     }
   }
   (void)ForEachMatrix(*this, [&](const PackedWeight& matrix) {

@@ -64,8 +64,7 @@ struct LayerWeights {
   // [2 * intermediate_padded, hidden]: gate in rows
   // [0, intermediate), up in rows [intermediate_padded, intermediate_padded + intermediate), zeros
   // between them. Without a gate (BERT's family): [intermediate_padded, hidden]. In a mixture of
-  // experts, this and `down` are those of the expert that every token goes through, if there is
-  // one.
+  // experts, this and `down` are those of the shared expert, if there is one.
   PackedWeight gate_up;
   std::vector<float> gate_up_bias;
   PackedWeight down;  // [hidden, intermediate]
@@ -76,7 +75,7 @@ struct LayerWeights {
   PackedWeight router;                 // [num_experts, hidden]
   std::vector<float> router_bias;      // [num_experts]
   std::vector<ExpertWeights> experts;  // [num_experts]
-  PackedWeight shared_gate;            // [1, hidden]: of the expert of every token; empty: none
+  PackedWeight shared_gate;            // [1, hidden]: of the shared expert; empty: none
 };
 
 // The types of a model in memory.

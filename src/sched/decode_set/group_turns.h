@@ -68,9 +68,10 @@ struct DecodeLimits {
 //
 // Steps of turns show nothing of a device on which batches of many groups are faster than
 // predicted: one whose cache is larger than that of the fit, or that reads shared tokens once.
-// Steps whose tokens exceed the cache of the fit do (sched/decode_set/measured_cost.h). Nothing is
-// tried for that: they come at the begin of a load, between two turns, and as answers grow. Once
-// the estimated cache has changed by kLargeChange, the way and the turn are decided again.
+// Steps whose tokens exceed the cache of the fit do (sched/decode_set/measured_cost.h). No step
+// is made to test this: such steps come at the begin of a load, between two turns, and as answers
+// grow. Once the estimated cache has changed by kLargeChange, the way and the turn are decided
+// again.
 //
 // Measured steps correct the predictions by a factor for each of the two ways, within
 // [1 / kMaxFactor, kMaxFactor]. A way without measurements uses the factor of the other way. The

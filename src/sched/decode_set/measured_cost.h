@@ -15,9 +15,9 @@ namespace skein {
 // tokens it read again, and these say the size. A step with few misses only shows that its tokens
 // fit. If none of the latest kLatestSteps steps missed, the cache counts as kGrowth times as large
 // as these tokens: larger batches will tell. The estimate is an exponential mean, never below the
-// size in the fit. A step's time is divided by a factor first, if steps without predicted misses
-// take less time than by the fit, down to 1 / kMaxFactor. Slower ones do not count: misses are
-// never explained away. Deterministic, allocates nothing. Not thread-safe.
+// size in the fit. If steps without predicted misses take less time than by the fit, a step's time
+// is first divided by their factor, which is at least 1 / kMaxFactor. Slower steps have no factor:
+// misses are never explained away. Deterministic, allocates nothing. Not thread-safe.
 class MeasuredCost {
  public:
   static constexpr double kMaxFactor = 2;

@@ -84,7 +84,8 @@ Status AppendMessage(const Json& message, const std::string& param, Json* out) {
                                                          : content != nullptr ? *content
                                                                               : Json(nullptr),
                                                          param + ".content"));
-  if (is_list && texts.empty() && calls.empty() && !content->empty()) return Status::Ok();
+  const bool has_others = !calls.empty() || !thinking.empty();
+  if (is_list && texts.empty() && !has_others && !content->empty()) return Status::Ok();
   Json converted = {{"role", role}, {"content", std::move(text)}};
   if (!thinking.empty()) converted["reasoning_content"] = std::move(thinking);
   if (!calls.empty()) converted["tool_calls"] = std::move(calls);

@@ -64,7 +64,7 @@ Status ShowModel(const ServerContext& context, const HttpRequest& request,
                           {"general.context_length", model->max_model_len}};
   answer["capabilities"] = Json::array();
   if (model->traits.generates) answer["capabilities"] = {"completion", "tools"};
-  if (model->reasoning.style != ReasoningStyle::kNone) {
+  if (model->traits.generates && model->reasoning.style != ReasoningStyle::kNone) {
     answer["capabilities"].push_back("thinking");
   }
   if (model->traits.embeds) answer["capabilities"].push_back("embedding");

@@ -191,7 +191,8 @@ Result<PromptFrame> MakePromptFrame(const ModelEntry& model, PromptForm form) {
   frame.after = text.substr(at + std::string_view(kProbe).size());
   frame.next = NextOf(model);
   frame.space_before_label = model.traits.space_before_answer;
-  OpenAnswer(&frame.after);
+  CloseThoughts(&frame.after);
+  OpenFinalChannel(&frame.after);
   return frame;
 }
 

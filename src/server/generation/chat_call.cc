@@ -25,7 +25,7 @@ void ReadChatLogprobs(FieldReader* reader, const ModelEntry& model, GenerateSpec
   if (logprobs) spec->num_logprobs = static_cast<int32_t>(top.value_or(0));
 }
 
-// Has the answer's text show special tokens if the mark is one.
+// Keeps special tokens in the answer's text if `mark` is a special token.
 void ShowMark(std::string_view mark, const Tokenizer& tokenizer, GenerationFields* fields) {
   const auto id = tokenizer.TokenToId(mark);
   if (id && tokenizer.IsSpecial(*id)) fields->text.skip_special_tokens = false;
@@ -44,6 +44,7 @@ void ReadTools(const ToolFields& tools, const ModelEntry& model, GenerationField
   const bool has_schema =
       !constraint.name.empty() && constraint.source.kind == GrammarKind::kJsonSchema;
   if (!forced && !has_schema) return;
+  fields->parsing.constrains_calls = true;
   constraint.source =
       CallGrammar(tools, style, *model.tokenizer, forced ? nullptr : &constraint.source);
   if (forced) constraint.name = tools.choice_field;
@@ -55,12 +56,16 @@ bool IsConstrained(const GenerateSpec& spec) {
          !spec.sampling.allowed_token_ids.empty();
 }
 
-// Has reasoning found in the answer, as the end of its prompt begins it. A constrained answer has
-// no room for reasoning: all of it is content, which the prompt then begins, or a call.
+// Sets how reasoning is found in the answer. The end of the prompt says whether the answer begins
+// inside a thought. A constrained answer has no room for reasoning: all of it is content, which the
+// prompt then begins, or a call.
 void FindReasoning(const ModelEntry& model, std::string* prompt, GenerationFields* fields) {
   AnswerParsing& parsing = fields->parsing;
   const bool reasons = parsing.style != ReasoningStyle::kNone;
-  if (reasons && IsConstrained(fields->request.generate()) && !parsing.tools) OpenAnswer(prompt);
+  if (reasons && IsConstrained(fields->request.generate())) {
+    CloseThoughts(prompt);
+    if (!parsing.constrains_calls) OpenFinalChannel(prompt);
+  }
   const PromptThoughts thoughts = ThoughtsAtEnd(*prompt);
   const bool tags = parsing.style == ReasoningStyle::kThinkTags;
   if (IsConstrained(fields->request.generate()) || (tags && thoughts == PromptThoughts::kClosed)) {

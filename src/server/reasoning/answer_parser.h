@@ -28,6 +28,7 @@ struct AnswerParsing {
   bool separates = true;             // reasoning is told apart from content; if not, it is content
   bool includes = true;              // reasoning that is told apart is part of the answer
   std::optional<ToolParsing> tools;  // nullopt: the answer has no calls
+  bool constrains_calls = false;     // a grammar constrains calls, with the marks around them
 
   // Whether all text is content.
   bool IsPlain() const { return style == ReasoningStyle::kNone && !tools; }

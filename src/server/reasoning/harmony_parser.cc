@@ -31,6 +31,8 @@ void AddHarmonyEnds(const Tokenizer& tokenizer, std::vector<TokenId>* ids) {
     const auto id = tokenizer.TokenToId(mark);
     if (id && std::ranges::find(*ids, *id) == ids->end()) ids->push_back(*id);
   }
+  // This mark ends a message, behind which the answer goes on.
+  if (const auto end = tokenizer.TokenToId("<|end|>")) std::erase(*ids, *end);
 }
 
 HarmonyHeader ReadHarmonyHeader(std::string_view text) {

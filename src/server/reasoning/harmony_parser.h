@@ -22,7 +22,7 @@ HarmonyHeader ReadHarmonyHeader(std::string_view text);
 // header, <|start|> and <|channel|>.
 std::span<const std::string_view> HarmonyEnds();
 // Adds the tokens that end a whole answer, behind its last message or a tool call, unless `ids` has
-// them: not all files of a model name both.
+// them, and removes the one that ends a message. Not all files of a model name the right ones.
 void AddHarmonyEnds(const Tokenizer& tokenizer, std::vector<TokenId>* ids);
 
 // Splits an answer in OpenAI's harmony format (github.com/openai/harmony) into reasoning, content

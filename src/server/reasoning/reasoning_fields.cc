@@ -11,7 +11,8 @@
 namespace skein {
 namespace {
 
-constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium", "high"};
+constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
+                                         "high", "xhigh",   "max"};
 
 }  // namespace
 
@@ -33,12 +34,15 @@ void ReadReasoningEffort(FieldReader* reader, const ModelEntry& model, Json* var
   if (!effort) return;
   if (std::ranges::find(kEfforts, *effort) == std::end(kEfforts)) {
     return reader->RefuseValue("reasoning_effort",
-                               R"("none", "minimal", "low", "medium" or "high")", Json(*effort));
+                               R"("none", "minimal", "low", "medium", "high", "xhigh" or "max")",
+                               Json(*effort));
   }
   const bool thinks = *effort != "none";
   (*variables)["enable_thinking"] = thinks;
   if (model.reasoning.style == ReasoningStyle::kHarmony) {
-    (*variables)["reasoning_effort"] = thinks && *effort != "minimal" ? *effort : "low";
+    const bool is_low = !thinks || *effort == "minimal";
+    const bool is_high = *effort == "xhigh" || *effort == "max";
+    (*variables)["reasoning_effort"] = is_low ? "low" : is_high ? "high" : *effort;
   } else if (thinks) {
     (*variables)["reasoning_effort"] = *effort;
   }
@@ -53,8 +57,9 @@ Status PassReasoning(const ModelEntry& model, const std::string& param, Json* me
   }
   for (const char* name : {"reasoning_content", "reasoning", "thinking"}) {
     const auto found = message->find(name);
-    if (found == message->end() || !found->is_string()) continue;
+    if (found == message->end() || !found->is_string() || *found == "") continue;
     std::string text = found->get<std::string>();
+    message->erase("reasoning");  // a template sees the two members below alone
     if (model.user_special_tokens == UserSpecialTokens::kPlain) text = PlainText(model, text);
     // The template of gpt-oss refuses a call with both a text and a thought before it.
     const auto calls = message->find("tool_calls");

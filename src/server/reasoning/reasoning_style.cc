@@ -18,11 +18,13 @@ PromptThoughts ThoughtsAtEnd(std::string_view prompt) {
   return prompt.ends_with(kThinkEnd) ? PromptThoughts::kClosed : PromptThoughts::kNone;
 }
 
-void OpenAnswer(std::string* prompt) {
-  if (ThoughtsAtEnd(*prompt) == PromptThoughts::kOpen) {
-    prompt->resize(prompt->rfind(kThinkBegin) + kThinkBegin.size());
-    *prompt += "\n\n</think>\n\n";
-  }
+void CloseThoughts(std::string* prompt) {
+  if (ThoughtsAtEnd(*prompt) != PromptThoughts::kOpen) return;
+  prompt->resize(prompt->rfind(kThinkBegin) + kThinkBegin.size());
+  *prompt += "\n\n</think>\n\n";
+}
+
+void OpenFinalChannel(std::string* prompt) {
   if (prompt->ends_with("<|start|>assistant")) *prompt += "<|channel|>final<|message|>";
 }
 

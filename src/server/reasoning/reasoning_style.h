@@ -35,8 +35,10 @@ enum class PromptThoughts {
 };
 PromptThoughts ThoughtsAtEnd(std::string_view prompt);
 
-// Makes a prompt go on with the text of the answer: closes thoughts that the template leaves open,
-// and opens the channel of answers in the harmony format, whose messages name their channel.
-void OpenAnswer(std::string* prompt);
+// Closes a thought that the template leaves open at the end of the prompt.
+void CloseThoughts(std::string* prompt);
+// Opens the channel of answers behind the end of a prompt in the harmony format, whose messages
+// name their channel. Other prompts stay as they are.
+void OpenFinalChannel(std::string* prompt);
 
 }  // namespace skein

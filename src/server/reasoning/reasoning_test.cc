@@ -210,20 +210,22 @@ TEST_F(ReasoningTest, AConstrainedAnswerIsContent) {
   const Json forced = Message(R"("tool_choice": "required", )" + std::string(kTools));
   EXPECT_EQ(forced["tool_calls"][0]["function"]["name"], "add");
   EXPECT_FALSE(forced.contains("reasoning_content"));
+  EXPECT_TRUE(PromptText().ends_with("assistant: <think>\n\n</think>\n\n")) << PromptText();
 }
 
 TEST(HarmonyEndsTest, TokensOfAWholeAnswer) {
   const MarkTokenizer tokenizer({"<|end|>", "<|return|>", "<|call|>"});
-  std::vector<TokenId> ids = {7, 2};
+  std::vector<TokenId> ids = {7, 1, 2};
   AddHarmonyEnds(tokenizer, &ids);
   EXPECT_EQ(ids, (std::vector<TokenId>{7, 2, 3}));
   AddHarmonyEnds(ByteTokenizer(), &ids);
   EXPECT_EQ(ids.size(), 3u);
 }
 
-TEST(OpenAnswerTest, PromptsGoOnWithTheAnswer) {
+TEST(ReasoningStyleTest, PromptsGoOnWithTheAnswer) {
   const auto opened = [](std::string prompt) {
-    OpenAnswer(&prompt);
+    CloseThoughts(&prompt);
+    OpenFinalChannel(&prompt);
     return prompt;
   };
   EXPECT_EQ(opened("<a><think>\n"), "<a><think>\n\n</think>\n\n");
@@ -268,6 +270,20 @@ TEST_F(ReasoningTest, Harmony) {
   EXPECT_TRUE(Accepts(call));
   EXPECT_FALSE(Accepts(call + call));
   EXPECT_FALSE(Accepts("<|channel|>final<|message|>Hello"));
+  // With a schema the answer is a call, or a message that begins with its channel.
+  const std::string text = "<|channel|>final<|message|>{\"x\": 1}";
+  engine_.set_reply(text);
+  const Json either = Message(R"("response_format": {"type": "json_schema", "json_schema": {
+      "name": "s", "schema": {"type": "object", "properties": {"x": {"type": "integer"}},
+                              "required": ["x"]}}}, )" +
+                              std::string(kTools));
+  EXPECT_EQ(either["content"], "{\"x\": 1}");
+  EXPECT_TRUE(Accepts(call));
+  EXPECT_TRUE(Accepts(text));
+  EXPECT_FALSE(Accepts("{\"x\": 1}"));
+  // Without tools the prompt opens the channel.
+  engine_.set_reply("{\"x\": 1}");
+  EXPECT_EQ(Message(R"("response_format": {"type": "json_object"})")["content"], "{\"x\": 1}");
 }
 
 // Marks that are special tokens are read, and do not appear. Their tokens are counted exactly.

@@ -201,7 +201,12 @@ GrammarSource CallGrammar(const ToolFields& fields, ToolStyle style, const Token
       break;
   }
   if (other != nullptr && other->kind == GrammarKind::kJsonSchema) {
-    answer = OneOf({std::move(answer), SchemaFormat(*ParseJson(other->text))});
+    Json text = SchemaFormat(*ParseJson(other->text));
+    if (style == ToolStyle::kHarmony) {  // a message names its channel, as a call does
+      text = Sequence({Mark("<|channel|>", tokenizer), Text("final"),
+                       Mark("<|message|>", tokenizer), std::move(text)});
+    }
+    answer = OneOf({std::move(answer), std::move(text)});
   }
   return {GrammarKind::kStructuralTag,
           DumpJson({{"type", "structural_tag"}, {"format", std::move(answer)}})};
