@@ -263,17 +263,7 @@ def make_model(folder, cls_name, members, options, seed):
     options.get("spell", lambda config: None)(written)
     (folder / "config.json").write_text(json.dumps(written, indent=2, sort_keys=True) + "\n")
     reference = load_double(folder, cls)
-    low = dtype != F32
-    prompts = [models.golden_prompt(reference, length, 16 if low else 24, 0.2 if low else 0.05, generator)
-               for length in options.get("lengths", LENGTHS)]
-    vocab = reference.get_input_embeddings().weight.shape[0]
-    golden = {"file_dtype": str(dtype).removeprefix("torch."), "computed_in": "float64", "vocab_size": vocab,
-              "seed": seed, "torch": torch.__version__, "transformers": transformers.__version__,
-              "min_top2_gap": min(p["min_top2_gap"] for p in prompts), "prompts": prompts}
-    (folder / "golden.json").write_text(json.dumps(golden) + "\n")
-    spread = torch.tensor([p["last_logprobs"] for p in prompts]).std(dim=1).mean().item()
-    print(f"{folder.name}: {sum(p.numel() for p in model.parameters())} parameters, "
-          f"std of log-probabilities {spread:.2f}, closest decision {golden['min_top2_gap']}")
+    models.write_golden(folder, reference, dtype, options.get("lengths", LENGTHS), seed, generator)
 
 
 if __name__ == "__main__":

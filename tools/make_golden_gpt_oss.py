@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
 """Make tiny random models of gpt-oss and record what the reference computes on them.
 
-    .venv-dev/bin/python tools/make_golden_gpt_oss.py [OUT_DIR]   (default: tests/data/models)
+    .venv-dev/bin/python tools/make_golden_gpt_oss.py [OUT_DIR] [--only NAME]   (default: tests/data/models)
 
 Writes OUT_DIR/NAME/ like tools/make_golden_models.py, whose format and float64 arithmetic it shares; OUT_DIR/README.md lists
 the models. gpt-oss-mxfp4 has its experts as published files do; the reference reads the same numbers in bf16.
 """
 import json
-import pathlib
 import shutil
-import sys
 
 import safetensors.torch
 import torch
@@ -118,19 +116,8 @@ def make_model(folder, members, options, seed):
         written["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": [
             "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}
     (folder / "config.json").write_text(json.dumps(written, indent=2, sort_keys=True) + "\n")
-    low = dtype != F32
-    prompts = [models.golden_prompt(reference, length, 16 if low else 24, 0.2 if low else 0.05, generator)
-               for length in LENGTHS]
-    golden = {"file_dtype": str(dtype).removeprefix("torch."), "computed_in": "float64", "vocab_size": config.vocab_size,
-              "seed": seed, "torch": torch.__version__, "transformers": transformers.__version__,
-              "min_top2_gap": min(p["min_top2_gap"] for p in prompts), "prompts": prompts}
-    (folder / "golden.json").write_text(json.dumps(golden) + "\n")
-    spread = torch.tensor([p["last_logprobs"] for p in prompts]).std(dim=1).mean().item()
-    print(f"{folder.name}: {sum(p.numel() for p in model.parameters())} parameters, "
-          f"std of log-probabilities {spread:.2f}, closest decision {golden['min_top2_gap']}")
+    models.write_golden(folder, reference, dtype, LENGTHS, seed, generator)
 
 
 if __name__ == "__main__":
-    out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "tests/data/models")
-    for i, (name, members, options) in enumerate(MODELS):
-        make_model(out / name, members, options, SEED + i)
+    models.make_all(MODELS, make_model, "models", SEED)

@@ -259,6 +259,21 @@ def golden_prompt(model, length, count, min_gap, generator):
             "greedy_ids": continuation, "min_top2_gap": round(gap, 6)}
 
 
+def write_golden(folder, reference, dtype, lengths, seed, generator):
+    """golden.json of a model whose file has this type; the prompts are random."""
+    low = dtype != F32
+    prompts = [golden_prompt(reference, length, 16 if low else 24, 0.2 if low else 0.05, generator)
+               for length in lengths]
+    golden = {"file_dtype": str(dtype).removeprefix("torch."), "computed_in": "float64",
+              "vocab_size": reference.get_input_embeddings().weight.shape[0], "seed": seed,
+              "torch": torch.__version__, "transformers": transformers.__version__,
+              "min_top2_gap": min(p["min_top2_gap"] for p in prompts), "prompts": prompts}
+    (folder / "golden.json").write_text(json.dumps(golden) + "\n")
+    spread = torch.tensor([p["last_logprobs"] for p in prompts]).std(dim=1).mean().item()
+    print(f"{folder.name}: {sum(p.numel() for p in reference.parameters())} parameters, "
+          f"std of log-probabilities {spread:.2f}, closest decision {golden['min_top2_gap']}")
+
+
 def make_model(folder, architecture, members, rope, options, seed):
     dtype = options.get("dtype", F32)
     config = make_config(architecture, members, rope)
@@ -273,17 +288,7 @@ def make_model(folder, architecture, members, rope, options, seed):
     write_config(folder / "config.json", config, rope, options)
 
     reference = load_double(folder)
-    low = dtype != F32
-    prompts = [golden_prompt(reference, length, 16 if low else 24, 0.2 if low else 0.05, generator)
-               for length in PROMPT_LENGTHS]
-    golden = {"file_dtype": str(dtype).removeprefix("torch."), "computed_in": "float64",
-              "vocab_size": config.vocab_size, "seed": seed, "torch": torch.__version__,
-              "transformers": transformers.__version__,
-              "min_top2_gap": min(p["min_top2_gap"] for p in prompts), "prompts": prompts}
-    (folder / "golden.json").write_text(json.dumps(golden) + "\n")
-    spread = torch.tensor([p["last_logprobs"] for p in prompts]).std(dim=1).mean().item()
-    print(f"{folder.name}: {sum(p.numel() for p in model.parameters())} parameters, "
-          f"std of log-probabilities {spread:.2f}, closest decision {golden['min_top2_gap']}")
+    write_golden(folder, reference, dtype, PROMPT_LENGTHS, seed, generator)
 
 
 def make_head(folder, cls_name, architecture, members, seed):
