@@ -62,10 +62,10 @@ struct Blocks {
     return _mm512_and_si512(quads, _mm512_set1_epi8(kMask));
   }
   static Quads Or(Quads a, Quads b) { return _mm512_or_si512(a, b); }
-  template <Codebook kCodebook>
+  template <Codebook kCodebook, int kOffset>
   static Quads LookUp(Quads quads) {
-    const __m128i table = _mm_xor_si128(
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(kCodebook)), _mm_set1_epi8(-128));
+    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kCodebook));
+    const __m128i table = _mm_add_epi8(codes, _mm_set1_epi8(int8_t(kOffset)));
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), quads);
   }
   static Quads FromOffset(Quads quads) { return quads; }

@@ -281,10 +281,11 @@ struct Blocks {
   static Quads Or(Quads a, Quads b) {
     return {_mm256_or_si256(a.lo, b.lo), _mm256_or_si256(a.hi, b.hi)};
   }
-  template <Codebook kCodebook>
+  template <Codebook kCodebook, int kOffset>
   static Quads LookUp(Quads quads) {
+    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kCodebook));
     const __m256i table =
-        _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(kCodebook)));
+        _mm256_broadcastsi128_si256(_mm_add_epi8(codes, _mm_set1_epi8(int8_t(kOffset))));
     return {_mm256_shuffle_epi8(table, quads.lo), _mm256_shuffle_epi8(table, quads.hi)};
   }
   static Quads FromOffset(Quads quads) {

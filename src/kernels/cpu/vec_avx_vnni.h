@@ -48,13 +48,6 @@ inline VnniSums Dot(VnniSums sums, __m256i row, const VnniSums::Quads& w) {
 struct VnniBlocks : Blocks {
   static constexpr int32_t kSignedZero = 128;
 
-  template <Codebook kCodebook>
-  static Quads LookUp(Quads quads) {
-    const __m128i table = _mm_xor_si128(
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(kCodebook)), _mm_set1_epi8(-128));
-    const __m256i both = _mm256_broadcastsi128_si256(table);
-    return {_mm256_shuffle_epi8(both, quads.lo), _mm256_shuffle_epi8(both, quads.hi)};
-  }
   static Quads FromOffset(Quads quads) { return quads; }
   template <int kBits, int kCount>
   static Vec Dot(const Quads* w, const int8_t* q, int32_t start) {

@@ -258,7 +258,7 @@ inline Sums Dot(Sums sums, const Sums::Row& a, const Sums::Quads& w) {
 
 // The operations on the quads of a matrix of blocks: 4 elements of each of 16 columns.
 struct Blocks {
-  // The number to subtract from each signed value that FromOffset and LookUp return.
+  // The number to subtract from each signed value: FromOffset returns value + kSignedZero.
   static constexpr int32_t kSignedZero = 0;
   // Whether there is Dots, which reads each of the quads in memory once for all rows of a tile. It
   // is for instruction sets with too few registers for the quads of a block.
@@ -294,9 +294,10 @@ struct Blocks {
     for (int i = 0; i < 64; ++i) a.byte[i] |= b.byte[i];
     return a;
   }
-  template <Codebook kCodebook>
+  // The values of the codebook, plus kOffset.
+  template <Codebook kCodebook, int kOffset>
   static Quads LookUp(Quads quads) {
-    for (uint8_t& byte : quads.byte) byte = static_cast<uint8_t>(kCodebook[byte]);
+    for (uint8_t& byte : quads.byte) byte = static_cast<uint8_t>(kCodebook[byte] + kOffset);
     return quads;
   }
   // Makes values from bytes that hold value + 128.
