@@ -36,11 +36,13 @@ def chat_prompt(question):
     return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
 
 
-def prompts(tokens_of):
-    """Token ids of pieces of this project's pages, and of chats."""
-    words = re.sub(r"\s+", " ", (ROOT / "docs/ARCHITECTURE.md").read_text()).split()
-    texts = [" ".join(words[i:i + 60]) for i in range(0, len(words) - 60, 40)][:24]
-    return [tokens_of(text) for text in texts + [chat_prompt(question) for question in CHAT]]
+def prompts(tokens_of, num_texts=24):
+    """Token ids of pieces of this project's pages, and of chats behind them."""
+    texts = []
+    for page in [ROOT / "docs/ARCHITECTURE.md", *sorted((ROOT / "docs").glob("[a-z]*.md"))]:
+        words = re.sub(r"\s+", " ", page.read_text()).split()
+        texts += [" ".join(words[i:i + 60]) for i in range(0, len(words) - 60, 40)]
+    return [tokens_of(text) for text in texts[:num_texts] + [chat_prompt(question) for question in CHAT]]
 
 
 def distances(expected, found):
