@@ -1,9 +1,9 @@
 #pragma once
 
 // Products of blocks with signed values (Q8_0, IQ4_NL, IQ4_XS) for many rows, by Winograd's inner
-// product (gemm_int8_winograd_body.h). The integer sum of a block is exact, and the f32 sums add the
-// blocks in order, as those of gemm_blocks_body.h do. math_body.h says how this file is used; it is
-// for avx2::Vec.
+// product (gemm_int8_winograd_body.h). The integer sum of a block is exact, and the f32 sums add
+// the blocks in order, as those of gemm_blocks_body.h do. math_body.h says how this file is used;
+// it is for avx2::Vec.
 
 #include "kernels/cpu/gemm_blocks_body.h"
 #include "kernels/cpu/gemm_int8_winograd_body.h"
