@@ -30,9 +30,9 @@ THREADS = 128  # of a block, but for products and these kernels: threads, bytes 
 BLOCKS = {"BlocksGemmKernel": (32, 0), "FindLargestKernel": (256, 96), "RmsNormKernel": (128, 16400), "LayerNormKernel": (128, 16400),
           "BranchKernel": (128, 16400), "QuantizeKernel": (128, 16), "StoreHeadsKernel": (128, 8704),
           "ListSlotsKernel": (256, 32), "DeltaKernel<128>": (128, 18688), "DeltaKernel<256>": (128, 35072),
-          "AttentionKernel<Bf16, 8, 4>": (128, 68608), "AttentionKernel": (128, 101376),
-          "WideAttentionKernel<4>": (256, 49664), "WideAttentionKernel<8>": (256, 98816),
-          "SpecializedAttentionKernel<4>": (384, 115264), "SpecializedAttentionKernel<8>": (384, 229952)}
+          "AttentionKernel<Bf16, 8, 4": (128, 68608), "AttentionKernel": (128, 101376),
+          "WideAttentionKernel<4": (256, 49664), "WideAttentionKernel<8": (256, 98816),
+          "SpecializedAttentionKernel<4": (384, 115264), "SpecializedAttentionKernel<8": (384, 229952)}
 GIVING, BEGIN = ("PersistentGemm", "SpecializedAttention"), 168  # kBeginRegisters, src/cuda/kernels/wgmma.h
 UNIT = 8       # registers of a thread are given out in such units
 
@@ -46,6 +46,7 @@ def short(name):
     """`void skein::cuda::on_device::F<skein::Bf16, 8>(...)` as `F<Bf16, 8>`."""
     name = re.sub(r"^void |\([^()]*\)$|\b(skein|cuda|on_device)::", "", name)
     name = re.sub(r"\(GemmOutput\)(\d)", lambda m: ("store", "add", "gated")[int(m[1])], name)
+    name = re.sub(r", \(AttentionKind\)(\d)", lambda m: ("", ", extended")[int(m[1])], name)
     return name.replace("signed char", "int8")
 
 

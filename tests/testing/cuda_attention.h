@@ -114,6 +114,12 @@ class PagedAttention {
                            Range::kPlain);
   }
 
+  // Gives heads random sinks: some add next to nothing, others outweigh most keys.
+  void AddSinks(RandomValues& random) {
+    sinks_ = random.Floats(size_t(heads_.num_heads), DType::kF32, Range::kPlain);
+    for (float& sink : sinks_) sink *= 3;
+  }
+
   // Runs the kernels. Returns [tokens, heads * head_dim].
   std::vector<float> Run(bool in_any_order) {
     const TypedArray q(q_, heads_.dtype);
@@ -153,7 +159,8 @@ class PagedAttention {
               NumericClass::kFma,
               {&q_[at], keys_[i][head / group].data(), values_[i][head / group].data(),
                s.num_keys(), d, kScale, heads_.dtype, window,
-               visible.empty() ? nullptr : visible.data(), terms.empty() ? nullptr : terms.data()},
+               visible.empty() ? nullptr : visible.data(), terms.empty() ? nullptr : terms.data(),
+               sinks_.empty() ? AttentionRow().sink : sinks_[head]},
               &expected[at]);
           // The device writes only positive zeros.
           for (int32_t e = 0; e < d; ++e) expected[at + e] = expected[at + e] + 0.0f;
@@ -227,6 +234,7 @@ class PagedAttention {
                          .num_rows = table_rows_,
                          .num_tokens = num_tokens_,
                          .terms = terms_.data()},
+            .sinks = sinks_.empty() ? nullptr : sinks_.data(),
             .num_heads = heads_.num_heads,
             .num_kv_heads = heads_.num_kv_heads,
             .head_dim = heads_.head_dim,
@@ -286,7 +294,8 @@ class PagedAttention {
   std::vector<float> terms_;       // RelativeTerms::terms
   std::vector<int32_t> rows_of_distance_;
   int32_t positions_ = 0;
-  int32_t table_rows_ = 0;  // 0: there are no terms
+  int32_t table_rows_ = 0;    // 0: there are no terms
+  std::vector<float> sinks_;  // empty: there are none
 };
 
 }  // namespace skein::testing

@@ -103,10 +103,12 @@ struct Both {
                 const FakeDeviceOptions& options = {}, const StepStates& states = {},
                 Pooling pooling = Pooling::kLast,
                 const std::vector<LoraWeights>* adapters = nullptr,
-                const std::vector<FakeDeviceOptions>& peer_options = {})
-      : model(
-            dir,
-            {.quantization = quantization, .isa = FmaIsas().back(), .threads = 1, .num_blocks = 8}),
+                const std::vector<FakeDeviceOptions>& peer_options = {}, bool adds_sinks = false)
+      : model(dir, {.quantization = quantization,
+                    .isa = FmaIsas().back(),
+                    .threads = 1,
+                    .num_blocks = 8,
+                    .adds_sinks = adds_sinks}),
         kv(LayoutOf(model)),
         device(options),
         peers(PeersOf(peer_options)),

@@ -183,6 +183,7 @@ struct LoadOptions {
   int threads = 1;
   int32_t num_blocks = 64;
   bool rounds_states = true;  // DecisionHeadFields::rounds_states
+  bool adds_sinks = false;    // to each head, in a model whose files have none
 };
 
 // Weights, kernels, threads, KV memory and states, which at first are full of NaNs: a key or value
@@ -200,6 +201,7 @@ class LoadedModel {
         ChooseWeightTypes(QuantizationOf(options.quantization), dtype, config, files);
     weights_ = LoadWeights(files, config, types, team_, {}).value();
     weights_.config.decision.rounds_states = options.rounds_states;
+    if (options.adds_sinks) AddSinks();
     const auto angles = [&](const RopeConfig& rope) {
       const int32_t num_positions = std::min(config.max_position, 2048);
       return std::make_unique<RopeAngles>(MakeRopeTable(rope, config.head_dim, num_positions),
@@ -235,6 +237,16 @@ class LoadedModel {
   void AddDense(DenseWeights dense) { weights_.embedding_dense.push_back(std::move(dense)); }
 
  private:
+  void AddSinks() {
+    weights_.config.decoder.attention_sinks = true;
+    float sink = -1;
+    for (LayerWeights& layer : weights_.layers) {
+      for (int32_t head = 0; head < config().num_heads; ++head) {
+        layer.sinks.push_back(sink += 0.375f);
+      }
+    }
+  }
+
   ThreadTeam team_;
   StoppingKernels kernels_;
   ModelWeights weights_;

@@ -110,6 +110,15 @@ TEST(CudaExecutor, BlocksHaveTheProcessorsBits) {
   }
 }
 
+TEST(CudaExecutor, SinksHaveTheProcessorsBits) {
+  Random random;
+  for (const char* name : {"qwen3", "qwen3-bf16", "mistral-window-bf16"}) {
+    SCOPED_TRACE(name);
+    Both both(ModelDir(name), "auto", {}, {}, Pooling::kLast, nullptr, {}, /*adds_sinks=*/true);
+    ExpectTheProcessorsBits(both, random);
+  }
+}
+
 TEST(CudaExecutor, TheOrderOfTurnsChangesNothing) {
   for (const TurnOrder& order :
        {TurnOrder{TurnOrder::Kind::kReverse, 0, true}, TurnOrder{TurnOrder::Kind::kShuffled, 5}}) {
@@ -427,8 +436,6 @@ TEST(CudaExecutor, OtherModelsAreRefusedByName) {
             "position_buckets");
   EXPECT_EQ(refused([](ModelConfig& config) { config.encoder.relative_bias.num_buckets = 32; }),
             "relative_attention_num_buckets");
-  EXPECT_EQ(refused([](ModelConfig& config) { config.decoder.attention_sinks = true; }),
-            "architectures");
   EXPECT_EQ(refused([](ModelConfig& config) { config.decoder.expert_bias = true; }),
             "architectures");
   EXPECT_EQ(refused([](ModelConfig& config) { config.activation = Activation::kClampedSwiglu; }),

@@ -77,6 +77,14 @@ TEST(CudaRanks, EveryModelHasTheBitsOfOneDevice) {
   EXPECT_GE(num_models, 29);
 }
 
+// Each rank has the sinks of its heads.
+TEST(CudaRanks, SinksHaveTheSameBits) {
+  Random random;
+  Both both(ModelDir("qwen3-bf16"), "auto", {}, {}, Pooling::kLast, nullptr, {{}},
+            /*adds_sinks=*/true);
+  ExpectTheProcessorsBits(both, random);
+}
+
 TEST(CudaRanks, PackedWeightsHaveTheSameBits) {
   Random random;
   for (const char* quantization : {"int8", "int4"}) {

@@ -101,7 +101,6 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
   if (c.experts_per_token > kMaxExpertsPerToken) {
     return refuse("num_experts_per_tok", "more than 32 experts of a token");
   }
-  if (c.decoder.attention_sinks) return refuse("architectures", "attention sinks");
   if (c.decoder.expert_bias) return refuse("architectures", "biases of experts");
   const bool computes_mlps = c.decision.num_layers == 0 || GateOf(c.decision.activation);
   if (!GateOf(c.activation) || !computes_mlps) return refuse("hidden_act", "this activation");
@@ -327,6 +326,7 @@ Status DeviceWeights::PutLayer(const ModelConfig& config, const LayerWeights& la
   SKEIN_RETURN_IF_ERROR(PutRows(layer.qkv_bias, heads, &out->qkv_bias));
   SKEIN_RETURN_IF_ERROR(Put(layer.q_norm, &out->q_norm));
   SKEIN_RETURN_IF_ERROR(Put(layer.k_norm, &out->k_norm));
+  SKEIN_RETURN_IF_ERROR(Put(layer.sinks, &out->sinks));
   SKEIN_RETURN_IF_ERROR(PutBoth(layer.distance_keys, layer.distance_queries, &out->distances));
   SKEIN_RETURN_IF_ERROR(Put(layer.attn_gate, &out->attn_gate));
   SKEIN_RETURN_IF_ERROR(PutLinear(layer.linear, &out->linear));

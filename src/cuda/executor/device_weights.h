@@ -47,6 +47,7 @@ struct DeviceLayer {
   const float* qkv_bias = nullptr;
   const float* q_norm = nullptr;
   const float* k_norm = nullptr;
+  const float* sinks = nullptr;  // of the heads of all ranks
   // LayerWeights::distance_keys, then distance_queries.
   DeviceMatrix distances;
   DeviceMatrix attn_gate;
@@ -89,8 +90,8 @@ Status CheckDeviceComputes(const ModelWeights& weights);
 bool DeviceComputesOutputs(const ModelWeights& weights);
 
 // A rank's share of the weights of a model, on its device. Immutable. A matrix of a layer has the
-// rows of the rank's columns alone; the embedding, norms and routers are whole. The weights behind
-// the layers are on the rank that leads.
+// rows of the rank's columns alone; the embedding, norms, sinks and routers are whole. The weights
+// behind the layers are on the rank that leads.
 class DeviceWeights {
  public:
   // Copies the weights to the device. Fails as Device::Allocate and Device::Wait do. REQUIRES:

@@ -243,6 +243,7 @@ struct AttentionArgs {
   int32_t visible_words = 0;
   // REQUIRES: all keys of a sequence are in the batch, and each head has its own.
   RelativeTerms relative;
+  const float* sinks = nullptr;  // [num_heads]: AttentionRow::sink. Null: there are none
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;

@@ -111,6 +111,20 @@ inline void AddProducts(KernelTable& table) {
   AddBlocks<GemmOutput::kGated, Bf16>(table, kBlocksGatedBf16);
 }
 
+// The attention of one kind, from its first id on.
+template <AttentionKind kKind>
+void AddAttention(KernelTable& table, KernelId first) {
+  KernelFunction* functions = &At(table, first);
+  functions[0] = AttentionKernel<float, 8, 0, kKind>;
+  functions[1] = AttentionKernel<Bf16, 16, 0, kKind>;
+  functions[2] = AttentionKernel<Bf16, 8, 4, kKind>;
+  functions[3] = AttentionKernel<Bf16, 16, 8, kKind>;
+  functions[4] = SpecializedAttentionKernel<4, kKind>;
+  functions[5] = SpecializedAttentionKernel<8, kKind>;
+  functions[6] = WideAttentionKernel<4, kKind>;
+  functions[7] = WideAttentionKernel<8, kKind>;
+}
+
 inline KernelTable MakeKernelTable() {
   using enum KernelId;
   KernelTable table;
@@ -153,14 +167,8 @@ inline KernelTable MakeKernelTable() {
   At(table, kStoreHeadsBf16Head128) = StoreManyHeadsKernel<128>;
   At(table, kCopySlotsF32) = CopySlotsKernel<float>;
   At(table, kCopySlotsBf16) = CopySlotsKernel<Bf16>;
-  At(table, kAttentionF32) = AttentionKernel<float, 8, 0>;
-  At(table, kAttentionBf16) = AttentionKernel<Bf16, 16, 0>;
-  At(table, kAttentionBf16Head64) = AttentionKernel<Bf16, 8, 4>;
-  At(table, kAttentionBf16Head128) = AttentionKernel<Bf16, 16, 8>;
-  At(table, kSpecializedAttentionHead64) = SpecializedAttentionKernel<4>;
-  At(table, kSpecializedAttentionHead128) = SpecializedAttentionKernel<8>;
-  At(table, kWideAttentionHead64) = WideAttentionKernel<4>;
-  At(table, kWideAttentionHead128) = WideAttentionKernel<8>;
+  AddAttention<AttentionKind::kPlain>(table, kAttentionF32);
+  AddAttention<AttentionKind::kExtended>(table, kExtendedAttentionF32);
   At(table, kMergeSegmentsF32) = MergeSegmentsKernel<float>;
   At(table, kMergeSegmentsBf16) = MergeSegmentsKernel<Bf16>;
   At(table, kFindLargest) = FindLargestKernel<float>;

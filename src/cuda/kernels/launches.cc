@@ -257,11 +257,28 @@ bool StoresManyHeads(const StoreHeadsArgs& a) {
   return a.num_tokens >= kManyHeadTokens && compiled && rotates_all && loads_fours && stores_words;
 }
 
+AttentionKind KindOf(const AttentionArgs& args) {
+  return args.sinks != nullptr ? AttentionKind::kExtended : AttentionKind::kPlain;
+}
+
+// The kernel of the kind that the arguments need.
+KernelId OfKind(KernelId plain, const AttentionArgs& args) {
+  using enum KernelId;
+  const int index = static_cast<int>(plain) - static_cast<int>(kAttentionF32);
+  switch (KindOf(args)) {
+    case AttentionKind::kPlain:
+      return plain;
+    case AttentionKind::kExtended:
+      return static_cast<KernelId>(static_cast<int>(kExtendedAttentionF32) + index);
+  }
+  SKEIN_CHECK(false);
+}
+
 template <class Shape>
 Launch AttentionLaunch(KernelId kernel, const AttentionArgs& args) {
   const Shape shape(args.head_dim_padded);
   SKEIN_CHECK(shape.stages >= 1 && args.num_tiles <= kMaxAttentionTiles);
-  return {kernel,
+  return {OfKind(kernel, args),
           {{static_cast<uint32_t>(args.num_kv_heads), static_cast<uint32_t>(args.num_tiles),
             static_cast<uint32_t>(args.num_segments * shape.parts())},
            kAttentionThreads,
@@ -278,10 +295,10 @@ Launch WideAttentionLaunch(KernelId specialized, KernelId kernel, bool has_phase
        static_cast<uint32_t>(args.num_segments)},
       kWideThreads,
       sizeof(WideMemory<kHeadWords>)};
-  if (!has_phases) return {kernel, shape, args};
+  if (!has_phases) return {OfKind(kernel, args), shape, args};
   shape.threads = kSpecializedThreads;
   shape.shared_bytes = sizeof(SpecializedMemory<kHeadWords>);
-  return {specialized, shape, args};
+  return {OfKind(specialized, args), shape, args};
 }
 
 }  // namespace

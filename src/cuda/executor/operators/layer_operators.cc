@@ -455,6 +455,12 @@ RelativeTerms LayerOperators::Terms() const {
           .terms = memory_->relative.terms.as<float>()};
 }
 
+// Those of the rank's heads.
+const float* LayerOperators::Sinks() const {
+  if (layer().sinks == nullptr) return nullptr;
+  return layer().sinks + context_.rank.index * config().num_heads;
+}
+
 void LayerOperators::CopyForks() {
   if (integers_->num_forks() == 0) return;
   const KvLayout& kv = context_.model.kv_layout;
@@ -492,6 +498,7 @@ void LayerOperators::AttendTiles(const DeviceBatch::Tiles& tiles, int32_t begin,
                         .visible = visible,
                         .visible_words = integers_->visible_words(),
                         .relative = Terms(),
+                        .sinks = Sinks(),
                         .num_heads = c.num_heads,
                         .num_kv_heads = c.num_kv_heads,
                         .head_dim = c.head_dim,

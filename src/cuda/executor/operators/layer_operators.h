@@ -91,6 +91,7 @@ class LayerOperators {
   void RoundHeads();
   void MultiplyTerms();
   RelativeTerms Terms() const;
+  const float* Sinks() const;
   void CopyForks();
   void Attend();
   void AttendTiles(const DeviceBatch::Tiles& tiles, int32_t begin, int32_t end, int32_t rows);

@@ -96,19 +96,19 @@ __device__ __forceinline__ void WalkWide(const AttentionArgs& a, const Attention
     next_stage = next_stage + 1 == stages ? 0 : next_stage + 1;
   }
   if (!has_rows) return;
-  WriteRows(a, rows, tile_index, row, segment, part * Shape::kTiles * 8, lane, state);
+  WriteRows<Shape::kKind>(a, rows, tile_index, row, segment, part * Shape::kTiles * 8, lane, state);
 }
 
 // Grid: KV heads, tiles, segments x parts. A part is 8 * kTiles elements of the values. Wider heads
 // would need more registers than there are; they have several parts, and each part computes the
 // weights of the keys again.
-template <typename T, int kTiles, int kChunks>
-__global__ void __launch_bounds__(kAttentionThreads,
-                                  AttentionShape<T, kTiles, kChunks>::kBlocksPerMultiprocessor)
+template <typename T, int kTiles, int kChunks, AttentionKind kKind>
+__global__ void __launch_bounds__(
+    kAttentionThreads, AttentionShape<T, kTiles, kChunks, kKind>::kBlocksPerMultiprocessor)
     AttentionKernel(AttentionArgs a) {
   LetNextKernelStart();
   WaitForPreviousKernel();
-  using Shape = AttentionShape<T, kTiles, kChunks>;
+  using Shape = AttentionShape<T, kTiles, kChunks, kKind>;
   const int parts = Shape(a.head_dim_padded).parts();
   const int part = static_cast<int>(blockIdx.z) % parts;
   const int segment = static_cast<int>(blockIdx.z) / parts;

@@ -202,8 +202,8 @@ __device__ __forceinline__ void WalkNarrow(const AttentionArgs& a, int tile_inde
     stage = next;
   }
   sums.Share(lane, shared, state);
-  WriteRows(a, rows, tile_index, 0, segment, (part * Shape::kTiles + warp * 2 * kPanels) * 8, lane,
-            state);
+  WriteRows<Shape::kKind>(a, rows, tile_index, 0, segment,
+                          (part * Shape::kTiles + warp * 2 * kPanels) * 8, lane, state);
 }
 
 }  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE

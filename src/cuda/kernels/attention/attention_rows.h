@@ -26,6 +26,13 @@ __device__ __forceinline__ int FirstKey(const AttentionArgs& a, const AttentionT
   return first < tile.num_keys ? first : tile.num_keys - 1;
 }
 
+// The kind of a kernel says what it computes beside the walk. Each is compiled apart, so that the
+// plain kernels keep their registers.
+enum class AttentionKind : uint8_t {
+  kPlain,
+  kExtended,  // sinks
+};
+
 // Some rows of a tile's sequence, and the keys of a segment that they see:
 //
 //   key:   | begin ...    | common_begin ... | common_end ... | end
@@ -162,6 +169,17 @@ __device__ __forceinline__ float* PartialOf(const AttentionArgs& a, int segment,
   return a.partial + (tile_index * a.tile_rows + row) * (2 + a.head_dim);
 }
 
+// The query head of a row of a sequence.
+__device__ __forceinline__ int HeadOfRow(const AttentionArgs& a, int kv_head, int row) {
+  const int group_size = a.num_heads / a.num_kv_heads;
+  return kv_head * group_size + row % group_size;
+}
+
+// The sum of a row's weights, e^max * sum, with the weight of its head's sink.
+__device__ __forceinline__ float WithSink(const AttentionArgs& a, int head, float max, float sum) {
+  return sum + Exp(a.sinks[head] - max);
+}
+
 // Rounds two elements to T and stores them at an even index.
 __device__ __forceinline__ void StorePair(float low, float high, float* out) {
   out[0] = low;
@@ -172,7 +190,7 @@ __device__ __forceinline__ void StorePair(float low, float high, Bf16* out) {
 }
 
 // Writes what a warp has of its rows: elements of the head from `first_element` on.
-template <typename T, int kTiles>
+template <AttentionKind kKind, typename T, int kTiles>
 __device__ __forceinline__ void WriteRows(const AttentionArgs& a, const QueryRows<T>& rows,
                                           int tile_index, int row_in_tile, int segment,
                                           int first_element, const Lane& lane,
@@ -195,7 +213,12 @@ __device__ __forceinline__ void WriteRows(const AttentionArgs& a, const QueryRow
       }
       continue;
     }
-    const float inverse = 1.0f / state.sum[i];
+    float sum = state.sum[i];
+    if (kKind != AttentionKind::kPlain && a.sinks != nullptr) {
+      const int row = a.tiles[tile_index].first_row + row_in_tile + lane.group + 8 * i;
+      sum = WithSink(a, HeadOfRow(a, static_cast<int>(blockIdx.x), row), state.max[i], sum);
+    }
+    const float inverse = 1.0f / sum;
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
       if (first + tile * 8 >= a.head_dim) break;
@@ -224,8 +247,8 @@ __global__ void MergeSegmentsKernel(AttentionArgs a) {
   const int token = of_sequence / group_size;
   const int segments = (EndOfKeys(a, tile, tile.begin + token) - 1) / kKeysPerSegment + 1;
   const int first = FirstKey(a, tile, tile.begin + token) / kKeysPerSegment;
-  T* out = static_cast<T*>(a.out) + (tile.first_token + token) * a.ldo +
-           (kv_head * group_size + of_sequence % group_size) * a.head_dim;
+  const int head = HeadOfRow(a, kv_head, of_sequence);
+  T* out = static_cast<T*>(a.out) + (tile.first_token + token) * a.ldo + head * a.head_dim;
   for (int d = at.lane; d < a.head_dim; d += kRowLanes) {
     const float* part = PartialOf(a, first, tile_index, kv_head, row);
     float max = part[0], sum = part[1], value = part[2 + d];
@@ -239,6 +262,7 @@ __global__ void MergeSegmentsKernel(AttentionArgs a) {
       sum = fmaf(sum, factor, part[1] * part_factor);
       value = fmaf(value, factor, part[2 + d] * part_factor);
     }
+    if (a.sinks != nullptr) sum = WithSink(a, head, max, sum);
     Round((value + 0.0f) * (1.0f / sum), out + d);
   }
 }

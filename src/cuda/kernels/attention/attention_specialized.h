@@ -142,7 +142,7 @@ class RowProducer {
 };
 
 // A warp of a consumer: 16 rows of the tile.
-template <int kChunks>
+template <AttentionKind kKind, int kChunks>
 __device__ __forceinline__ void ConsumeRows(const AttentionArgs& a, const AttentionTile& tile,
                                             int tile_index, int segment, int begin, int end,
                                             SpecializedMemory<kChunks * kMmaWords>& memory) {
@@ -185,11 +185,11 @@ __device__ __forceinline__ void ConsumeRows(const AttentionArgs& a, const Attent
   }
   BeginValues(weights, memory.rows[stage.index], lane, state);
   WaitForProducts<0>();
-  WriteRows(a, rows, tile_index, row, segment, 0, lane, state);
+  WriteRows<kKind>(a, rows, tile_index, row, segment, 0, lane, state);
 }
 
 // Grid and tiles: those of WideAttentionKernel. It runs only where kHasPhases.
-template <int kChunks>
+template <int kChunks, AttentionKind kKind>
 __global__ void __launch_bounds__(kSpecializedThreads, 1)
     SpecializedAttentionKernel(AttentionArgs a) {
   LetNextKernelStart();
@@ -218,7 +218,7 @@ __global__ void __launch_bounds__(kSpecializedThreads, 1)
       RowProducer<kChunks * kMmaWords>(memory, segment, end).Run(begin);
     } else {
       TakeRegisters<kConsumerRegisters>();
-      ConsumeRows<kChunks>(a, tile, tile_index, segment, begin, end, memory);
+      ConsumeRows<kKind, kChunks>(a, tile, tile_index, segment, begin, end, memory);
     }
   } else {
     Trap();

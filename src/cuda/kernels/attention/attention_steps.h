@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "cuda/kernels/args.h"
+#include "cuda/kernels/attention/attention_rows.h"
 #include "cuda/kernels/dialect.h"
 #include "cuda/kernels/heads.h"
 #include "cuda/kernels/products.h"
@@ -43,9 +44,10 @@ inline constexpr int kAttentionSharedBytes = 99 << 10;
 
 // Heads of kChunks times 8 words; kChunks = 0: of any width. A block computes 8 * kTiles elements
 // of the values.
-template <typename T, int kTiles_, int kChunks_>
+template <typename T, int kTiles_, int kChunks_, AttentionKind kKind_ = AttentionKind::kPlain>
 struct AttentionShape {
   static constexpr int kTiles = kTiles_, kChunks = kChunks_;
+  static constexpr AttentionKind kKind = kKind_;
   static constexpr int kPerWord = 4 / static_cast<int>(sizeof(T));
   static constexpr int kKeyWords = kKvBlockTokens / kPerWord;  // of a KV block, along its keys
   static constexpr int kMaxStages = 4;

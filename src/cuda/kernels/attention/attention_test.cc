@@ -130,5 +130,40 @@ TEST(AttentionKernel, SegmentsMergeLeftToRight) {
   }
 }
 
+// Each kernel: heads of a common width, of others, and heads of several parts.
+constexpr std::pair<Shape, testing::AttentionTiles> kTiledHeads[] = {
+    {{DType::kBf16, 4, 2, 64}, kNarrow},       {{DType::kBf16, 6, 2, 128}, kNarrow},
+    {{DType::kBf16, 10, 2, 64}, kFourWarps},   {{DType::kBf16, 4, 1, 64}, kWide},
+    {{DType::kBf16, 6, 2, 128}, kWide},        {{DType::kBf16, 4, 1, 64}, kSpecialized},
+    {{DType::kBf16, 6, 2, 128}, kSpecialized}, {{DType::kBf16, 6, 2, 24}, kWide},
+    {{DType::kBf16, 4, 2, 256}, kNarrow},      {{DType::kF32, 4, 2, 16}, kWide},
+};
+
+// A window that ends before some of the keys, and none.
+TEST(AttentionKernel, SinksTakePartAtTheEnd) {
+  RandomValues random;
+  for (const auto& [kernel, tiles] : kTiledHeads) {
+    for (const int32_t before : {-1, 40}) {
+      Shape shape = kernel;
+      shape.keys_before = before;
+      Attention attention(random, shape, tiles, {{random.Integer(60, 150), 9}, {0, 40}, {70, 1}});
+      attention.AddSinks(random);
+      EXPECT_TRUE(SameBits(attention.Run(before > 0), attention.Expected()))
+          << NameOf(shape.dtype) << " " << shape.head_dim << " " << before;
+    }
+  }
+}
+
+TEST(AttentionKernel, SinksTakePartBehindAllSegments) {
+  RandomValues random;
+  for (const auto& [shape, tiles] : kTiledHeads) {
+    if (shape.head_dim == 128) continue;
+    Attention attention(random, shape, tiles, {{kKeysPerSegment - 2, 5}, {5, 2}});
+    attention.AddSinks(random);
+    EXPECT_TRUE(SameBits(attention.Run(false), attention.Expected()))
+        << NameOf(shape.dtype) << " " << shape.head_dim;
+  }
+}
+
 }  // namespace
 }  // namespace skein::cuda

@@ -231,7 +231,7 @@ __device__ __forceinline__ void BeginValues(const WeightWords& weights,
 }
 
 // Grid: KV heads, tiles, segments. Rows and keys that do not exist take part, with the weight 0.
-template <int kChunks>
+template <int kChunks, AttentionKind kKind>
 __global__ void __launch_bounds__(kWideThreads, 1) WideAttentionKernel(AttentionArgs a) {
   LetNextKernelStart();
   WaitForPreviousKernel();
@@ -276,7 +276,7 @@ __global__ void __launch_bounds__(kWideThreads, 1) WideAttentionKernel(Attention
     odd = 1 - odd;
   }
   WaitForProducts<0>();
-  WriteRows(a, rows, tile_index, row, segment, 0, lane, state);
+  WriteRows<kKind>(a, rows, tile_index, row, segment, 0, lane, state);
 }
 
 }  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE
