@@ -21,6 +21,7 @@ struct AttentionHeads {
   DType dtype;
   int32_t num_heads, num_kv_heads, head_dim;
   int32_t keys_before = -1, keys_after = 0;  // those of AttentionArgs
+  float soft_cap = 0;
 };
 
 // The tokens of a sequence that attend. Keys before `begin` are in the cache.
@@ -160,7 +161,7 @@ class PagedAttention {
               {&q_[at], keys_[i][head / group].data(), values_[i][head / group].data(),
                s.num_keys(), d, kScale, heads_.dtype, window,
                visible.empty() ? nullptr : visible.data(), terms.empty() ? nullptr : terms.data(),
-               sinks_.empty() ? AttentionRow().sink : sinks_[head]},
+               sinks_.empty() ? AttentionRow().sink : sinks_[head], heads_.soft_cap},
               &expected[at]);
           // The device writes only positive zeros.
           for (int32_t e = 0; e < d; ++e) expected[at + e] = expected[at + e] + 0.0f;
@@ -240,6 +241,7 @@ class PagedAttention {
             .head_dim = heads_.head_dim,
             .head_dim_padded = layout_.head_dim_padded(),
             .scale = kScale,
+            .soft_cap = heads_.soft_cap,
             .ldq = q_width(),
             .ldo = q_width(),
             .kv = {.pool = reinterpret_cast<uint8_t*>(memory_.data()),

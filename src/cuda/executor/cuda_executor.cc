@@ -214,7 +214,6 @@ bool CudaExecutor::RunOnHost(State& state, const std::atomic<bool>& preempt) {
 
 void CudaExecutor::TakeOutputs(State& state) {
   OutputOperators& outputs = state.pass->outputs();
-  outputs.Take();
   const OutputChunk& chunk = state.pass->chunk();
   if (chunk.kind == OutputKind::kLogits) {
     state.first_logit_row = chunk.first;

@@ -64,7 +64,7 @@ void ExpectTheProcessorsBits(Both& both, Random& random) {
 TEST(CudaExecutor, EveryDecoderHasTheProcessorsBits) {
   Random random;
   const std::vector<std::string> dirs = ComputedModels();
-  EXPECT_GE(dirs.size(), 38u);
+  EXPECT_GE(dirs.size(), 41u);
   for (const std::string& dir : dirs) {
     SCOPED_TRACE(dir);
     Both both(dir);
@@ -211,6 +211,28 @@ TEST_F(CudaExecutorTest, GreedyDrawsBringNoLogitsToTheHost) {
   EXPECT_EQ(both_.device.bytes_to_host() - before, 3 * row_bytes + 3 * sizeof(RowLargest));
   const StepResults on_cpu = RunPlan(*both_.cpu, plan());
   ExpectSame(on_device, on_cpu);
+}
+
+// Divided and capped logits, in a graph and without.
+TEST(CudaExecutor, GreedyDrawsOfFinishedLogitsNeedNoLogitsOnTheHost) {
+  Random random;
+  for (const char* name : {"granite-bf16", "gemma2-bf16", "gemma2-large-caps"}) {
+    SCOPED_TRACE(name);
+    Both both(ModelDir(name), "auto", {}, {.num_steps = 2, .num_decodes = 4});
+    Sequence a(random, both.model.vocab(), 30, 0), b(random, both.model.vocab(), 9, 10);
+    for (Sequence* sequence : {&a, &b}) {
+      sequence->generate.sampling.temperature = 0;
+      sequence->generate.num_logprobs.reset();
+    }
+    const std::vector<StepPlan> plans = {OneShotPlan{{a.Whole(), b.Whole()}},
+                                         DecodePlan{{}, {a.Row(29, 30, true), b.Row(8, 9, true)}}};
+    for (const StepPlan& plan : plans) {
+      const size_t before = both.device.bytes_to_host();
+      const StepResults on_device = RunPlan(both.cuda.executor(), plan);
+      EXPECT_EQ(both.device.bytes_to_host() - before, 2 * sizeof(RowLargest));
+      ExpectSame(on_device, RunPlan(*both.cpu, plan));
+    }
+  }
 }
 
 // A parent and two children in one step; the second forks inside a block.
@@ -440,10 +462,6 @@ TEST(CudaExecutor, OtherModelsAreRefusedByName) {
             "architectures");
   EXPECT_EQ(refused([](ModelConfig& config) { config.activation = Activation::kClampedSwiglu; }),
             "hidden_act");
-  EXPECT_EQ(refused([](ModelConfig& config) { config.decoder.score_cap = 50; }),
-            "attn_logit_softcapping");
-  EXPECT_EQ(refused([](ModelConfig& config) { config.decoder.logits_cap = 30; }),
-            "final_logit_softcapping");
 }
 
 }  // namespace

@@ -95,8 +95,6 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
   if (c.encoder.relative_bias.num_buckets > 0) {
     return refuse("relative_attention_num_buckets", "a relative attention bias");
   }
-  if (c.decoder.score_cap > 0) return refuse("attn_logit_softcapping", "capped scores");
-  if (c.decoder.logits_cap > 0) return refuse("final_logit_softcapping", "capped logits");
   if (c.num_experts > kMaxExperts) return refuse("num_experts", "more than 1024 experts");
   if (c.experts_per_token > kMaxExpertsPerToken) {
     return refuse("num_experts_per_tok", "more than 32 experts of a token");

@@ -249,6 +249,7 @@ struct AttentionArgs {
   int32_t head_dim = 0;
   int32_t head_dim_padded = 0;
   float scale = 1.0f;
+  float soft_cap = 0.0f;    // AttentionCall::soft_cap
   const void* q = nullptr;  // T [tokens, ldq]
   int64_t ldq = 0;
   void* out = nullptr;  // T [tokens, ldo]
@@ -260,6 +261,14 @@ struct AttentionArgs {
 
 // The function of an MLP's gate, or of a head.
 enum class Gate : uint8_t { kSilu, kGelu, kGeluTanh, kRelu };
+
+// x = x / divisor, then SoftCap of it.
+struct FinishLogitsArgs {
+  float* x = nullptr;  // [num_logits]
+  int64_t num_logits = 0;
+  float divisor = 1.0f;
+  float cap = 0.0f;  // 0: none
+};
 
 // out = gate(x), rounded to T, row by row.
 struct ActivateArgs {

@@ -62,8 +62,12 @@ enum class KernelId : uint8_t {
   kExtendedSpecializedAttentionHead128,
   kExtendedWideAttentionHead64,
   kExtendedWideAttentionHead128,
+  // AttentionKind::kCapped.
+  kCappedAttentionF32,
+  kCappedAttentionBf16,
   kMergeSegmentsF32,
   kMergeSegmentsBf16,
+  kFinishLogits,
   kFindLargest,
   kMergeLargest,
   kChooseExperts,

@@ -117,12 +117,14 @@ void AddAttention(KernelTable& table, KernelId first) {
   KernelFunction* functions = &At(table, first);
   functions[0] = AttentionKernel<float, 8, 0, kKind>;
   functions[1] = AttentionKernel<Bf16, 16, 0, kKind>;
-  functions[2] = AttentionKernel<Bf16, 8, 4, kKind>;
-  functions[3] = AttentionKernel<Bf16, 16, 8, kKind>;
-  functions[4] = SpecializedAttentionKernel<4, kKind>;
-  functions[5] = SpecializedAttentionKernel<8, kKind>;
-  functions[6] = WideAttentionKernel<4, kKind>;
-  functions[7] = WideAttentionKernel<8, kKind>;
+  if constexpr (IsForCommonWidths(kKind)) {
+    functions[2] = AttentionKernel<Bf16, 8, 4, kKind>;
+    functions[3] = AttentionKernel<Bf16, 16, 8, kKind>;
+    functions[4] = SpecializedAttentionKernel<4, kKind>;
+    functions[5] = SpecializedAttentionKernel<8, kKind>;
+    functions[6] = WideAttentionKernel<4, kKind>;
+    functions[7] = WideAttentionKernel<8, kKind>;
+  }
 }
 
 inline KernelTable MakeKernelTable() {
@@ -169,8 +171,10 @@ inline KernelTable MakeKernelTable() {
   At(table, kCopySlotsBf16) = CopySlotsKernel<Bf16>;
   AddAttention<AttentionKind::kPlain>(table, kAttentionF32);
   AddAttention<AttentionKind::kExtended>(table, kExtendedAttentionF32);
+  AddAttention<AttentionKind::kCapped>(table, kCappedAttentionF32);
   At(table, kMergeSegmentsF32) = MergeSegmentsKernel<float>;
   At(table, kMergeSegmentsBf16) = MergeSegmentsKernel<Bf16>;
+  At(table, kFinishLogits) = FinishLogitsKernel<float>;
   At(table, kFindLargest) = FindLargestKernel<float>;
   At(table, kMergeLargest) = MergeLargestKernel<float>;
   At(table, kChooseExperts) = ChooseExpertsKernel<float>;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The largest logit of each row, for greedy draws: so the logits need not go to the host. Few rows
-// are divided into parts, so that many blocks read a row.
+// Logits behind their product, and the largest of each row, for greedy draws: so the logits need
+// not go to the host. Few rows are divided into parts, so that many blocks read a row.
 
 #include <cstdint>
 
@@ -11,6 +11,25 @@
 #include "cuda/kernels/rows.h"
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
+
+inline constexpr int kLogitsOfThread = 4;
+
+// Grid: blocks of kRowThreads * kLogitsOfThread logits. F: their type.
+template <typename F>
+__global__ void FinishLogitsKernel(FinishLogitsArgs a) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * (kRowThreads * kLogitsOfThread);
+  const float factor = a.cap > 0.0f ? 1.0f / a.cap : 0.0f;
+#pragma unroll
+  for (int i = 0; i < kLogitsOfThread; ++i) {
+    const int64_t at = begin + i * kRowThreads + static_cast<int>(threadIdx.x);
+    if (at >= a.num_logits) return;
+    F x = a.x[at] / a.divisor;
+    if (a.cap > 0.0f) x = SoftCap(x, factor, a.cap);
+    a.x[at] = x;
+  }
+}
 
 inline constexpr int kLargestThreads = 256;
 

@@ -258,6 +258,7 @@ bool StoresManyHeads(const StoreHeadsArgs& a) {
 }
 
 AttentionKind KindOf(const AttentionArgs& args) {
+  if (args.soft_cap > 0) return AttentionKind::kCapped;
   return args.sinks != nullptr ? AttentionKind::kExtended : AttentionKind::kPlain;
 }
 
@@ -270,6 +271,8 @@ KernelId OfKind(KernelId plain, const AttentionArgs& args) {
       return plain;
     case AttentionKind::kExtended:
       return static_cast<KernelId>(static_cast<int>(kExtendedAttentionF32) + index);
+    case AttentionKind::kCapped:
+      return static_cast<KernelId>(static_cast<int>(kCappedAttentionF32) + index);
   }
   SKEIN_CHECK(false);
 }
@@ -443,10 +446,12 @@ Launch AttentionLaunch(DType dtype, const AttentionArgs& args, bool has_phases) 
   SKEIN_CHECK(args.head_dim <= args.head_dim_padded && args.head_dim_padded <= kMaxHeadDim);
   const int32_t wide_rows = WideRows(dtype, args.head_dim_padded);
   // Kernels for one width of heads know neither hidden keys nor terms.
-  const bool any_width = args.visible != nullptr || args.relative.rows != nullptr;
+  const bool any_width =
+      args.visible != nullptr || args.relative.rows != nullptr || !IsForCommonWidths(KindOf(args));
   SKEIN_CHECK(args.tile_rows == kAttentionRows || args.tile_rows == kFourWarpRows ||
               (args.tile_rows == wide_rows && !any_width));
-  SKEIN_CHECK(args.relative.rows == nullptr || args.num_kv_heads == args.num_heads);
+  SKEIN_CHECK(args.relative.rows == nullptr ||
+              (args.num_kv_heads == args.num_heads && KindOf(args) == AttentionKind::kPlain));
   if (dtype == DType::kF32) {
     return AttentionLaunch<AttentionShape<float, 8, 0>>(KernelId::kAttentionF32, args);
   }
@@ -504,6 +509,11 @@ Launch GemmLaunch(DType dtype, GemmOutput output, DType gated, GemmArgs args,
       static_cast<KernelId>(static_cast<int>(first) + IndexOf(sizes, size) * outputs + index);
   const LaunchShape shape = GemmShape(TraitsOfTile(size, output), &args);
   return {id, shape, args};
+}
+
+Launch FinishLogitsLaunch(const FinishLogitsArgs& args) {
+  constexpr int64_t kPerBlock = int64_t{kRowThreads} * kLogitsOfThread;
+  return {KernelId::kFinishLogits, {{CeilDiv(args.num_logits, kPerBlock)}, kRowThreads, 0}, args};
 }
 
 Launch FindLargestLaunch(FindLargestArgs args) {

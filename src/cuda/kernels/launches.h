@@ -47,6 +47,7 @@ Launch MergeSegmentsLaunch(DType dtype, const AttentionArgs& args);
 // The size of AttentionArgs::partial in bytes.
 int64_t PartialBytes(const AttentionArgs& args);
 
+Launch FinishLogitsLaunch(const FinishLogitsArgs& args);
 Launch FindLargestLaunch(FindLargestArgs args);
 Launch MergeLargestLaunch(const FindLargestArgs& args);
 Launch ChooseExpertsLaunch(const ChooseExpertsArgs& args);

@@ -122,6 +122,13 @@ __device__ __forceinline__ float Gelu(float x) {
   return x * (x > 0.0f ? 1.0f - tail : tail);
 }
 
+__device__ __forceinline__ float Tanh(float x) { return 1.0f - 2.0f / (1.0f + Exp(x + x)); }
+
+// x, capped: `factor` is 1 / cap, times what x is to be scaled by.
+__device__ __forceinline__ float SoftCap(float x, float factor, float cap) {
+  return cap * Tanh(x * factor);
+}
+
 __device__ __forceinline__ float Activate(Gate gate, float x) {
   if (gate == Gate::kSilu) return Silu(x);
   if (gate == Gate::kRelu) return x > 0.0f ? x : 0.0f;

@@ -19,6 +19,7 @@ namespace {
 using testing::ExpectSameInAnyOrder;
 using testing::RandomValues;
 using testing::Range;
+using testing::RunOnce;
 using testing::SameBits;
 using testing::TypedArray;
 
@@ -315,6 +316,21 @@ TEST(RowKernels, LargestElementsAreFoundAsOnTheProcessor) {
         }
       }
     }
+  }
+}
+
+TEST(RowKernels, LogitsAreDividedAndCapped) {
+  RandomValues random;
+  for (const auto& [divisor, cap] : {std::pair{1.0f, 30.0f}, {8.0f, 0.0f}, {3.0f, 0.5f}}) {
+    std::vector<float> x = random.Floats(3000 + random.Integer(0, 99), DType::kF32, Range::kPlain);
+    x[7] = 1e30f;
+    x[8] = -1e30f;
+    std::vector<float> expected = x;
+    for (float& logit : expected) logit /= divisor;
+    if (cap > 0) reference::SoftCap(expected, cap);
+    RunOnce(FinishLogitsLaunch(
+        {.x = x.data(), .num_logits = std::ssize(x), .divisor = divisor, .cap = cap}));
+    EXPECT_TRUE(SameBits(x, expected)) << divisor << " " << cap;
   }
 }
 

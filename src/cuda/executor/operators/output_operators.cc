@@ -122,6 +122,12 @@ void OutputOperators::Head() {
                       .columns = head_columns(),
                       .out = memory_->outputs.as<void>(),
                       .ldo = head_columns()});
+  const DecoderFields& decoder = config().decoder;
+  if (are_classes() || (decoder.logits_divisor == 1 && decoder.logits_cap == 0)) return;
+  launcher_.Run(FinishLogitsLaunch({.x = memory_->outputs.as<float>(),
+                                    .num_logits = int64_t{num_outputs_} * head_columns(),
+                                    .divisor = decoder.logits_divisor,
+                                    .cap = decoder.logits_cap}));
 }
 
 void OutputOperators::Copy(bool has_largest) {
@@ -130,10 +136,8 @@ void OutputOperators::Copy(bool has_largest) {
                               int64_t{chunk_.count} * width() * sizeof(float));
 }
 
-// A quotient may make two logits equal: then the first is the largest, so all are wanted.
 bool OutputOperators::LargestAlone(int32_t i) const {
-  return chunk_.kind == OutputKind::kLogits && config().decoder.logits_divisor == 1 &&
-         largest_alone_[chunk_.first + i] != 0;
+  return chunk_.kind == OutputKind::kLogits && largest_alone_[chunk_.first + i] != 0;
 }
 
 void OutputOperators::FindLargest() {
@@ -168,13 +172,6 @@ void OutputOperators::CopyLogits(bool has_largest) {
   if (!has_largest) FindLargest();
   context_.device->CopyToHost(memory_->largest.on_host.as<void>(),
                               memory_->largest.of_rows.as<void>(), count * sizeof(RowLargest));
-}
-
-void OutputOperators::Take() {
-  const float divisor = config().decoder.logits_divisor;
-  if (are_states() || are_classes() || divisor == 1) return;
-  const std::span outputs(memory_->on_host.as<float>(), int64_t{chunk_.count} * width());
-  for (float& logit : outputs) logit /= divisor;
 }
 
 float* OutputOperators::output(int32_t i) {

@@ -42,10 +42,8 @@ class OutputOperators {
   // Starts the copy of the outputs to the host. `has_largest`: FindLargest has run.
   void Copy(bool has_largest);
 
-  // Once they are on the host: to be called once, before the others.
-  void Take();
-  // As ForwardPass::output. An output of labels is valid until the next call; other outputs are
-  // thread-safe.
+  // Once they are on the host, as ForwardPass::output. An output of labels is valid until the next
+  // call; other outputs are thread-safe.
   float* output(int32_t i);
   // The largest of row i of the logits, which are not on the host then; null: output(i) is.
   const RowLargest* largest(int32_t i) const {

@@ -77,7 +77,7 @@ __device__ __forceinline__ void WalkWide(const AttentionArgs& a, const Attention
       } else {
         AddScores<1>(steps, q, columns, stage, scores);
       }
-      WeighVisible(a, rows, step, range.SeesAll(step), lane, scores, state);
+      WeighVisible<Shape>(a, rows, step, range.SeesAll(step), lane, scores, state);
     }
     if (waits_twice) {
       WaitForGroups(2 * stages - 2);

@@ -172,8 +172,7 @@ __device__ __forceinline__ void WalkNarrow(const AttentionArgs& a, int tile_inde
     const int next = stage + 1 == stages ? 0 : stage + 1;
     const int before = stage == 0 ? stages - 1 : stage - 1;
     const auto from_behind = steps.AddressesOf(step + stages * kKeysPerStep);
-    FinishScores<Shape::kChunks == 0>(a, rows, step + warp * kPanelWidth, range.SeesAll(step), lane,
-                                      scores);
+    FinishScores<Shape>(a, rows, step + warp * kPanelWidth, range.SeesAll(step), lane, scores);
     ShareMaxima<kLaneRows>(scores, warp, lane, shared);
     WaitForGroups(2 * stages - 4);
     steps.MaskLastKey(step, stage);

@@ -94,15 +94,25 @@ __device__ __forceinline__ void AddTerms(const AttentionArgs& a, const QueryRows
   }
 }
 
-// Scales scores of adjacent keys from `first_key` on; those that a row does not see become -inf.
-template <typename T, int kTiles>
+// Scales scores of adjacent keys from `first_key` on, and caps them in kernels that do so. Those
+// that a row does not see become -inf.
+template <AttentionKind kKind, typename T, int kTiles>
 __device__ __forceinline__ void ScaleScores(const AttentionArgs& a, const QueryRows<T>& rows,
                                             int first_key, bool all_visible, const Lane& lane,
                                             float (&scores)[kTiles][4]) {
+  if constexpr (kKind == AttentionKind::kCapped) {
+    const float factor = a.scale / a.soft_cap;
 #pragma unroll
-  for (int tile = 0; tile < kTiles; ++tile) {
+    for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
-    for (int c = 0; c < 4; ++c) scores[tile][c] = scores[tile][c] * a.scale;
+      for (int c = 0; c < 4; ++c) scores[tile][c] = SoftCap(scores[tile][c], factor, a.soft_cap);
+    }
+  } else {
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) scores[tile][c] = scores[tile][c] * a.scale;
+    }
   }
   if (all_visible) return;
 #pragma unroll
@@ -140,14 +150,17 @@ __device__ __forceinline__ void HideKeys(const AttentionArgs& a, const QueryRows
   }
 }
 
-// Makes scores of adjacent keys from products. kAnyWidth: in a kernel for heads of any width, which
-// knows terms and hidden keys.
-template <bool kAnyWidth, typename T, int kTiles>
+// Makes scores of adjacent keys from products. Kernels for heads of any width know hidden keys, and
+// the plain ones of them know terms.
+template <class Shape, typename T, int kTiles>
 __device__ __forceinline__ void FinishScores(const AttentionArgs& a, const QueryRows<T>& rows,
                                              int first_key, bool all_visible, const Lane& lane,
                                              float (&scores)[kTiles][4]) {
-  if constexpr (kAnyWidth) AddTerms(a, rows, first_key, lane, scores);
-  ScaleScores(a, rows, first_key, all_visible, lane, scores);
+  constexpr bool kAnyWidth = Shape::kChunks == 0;
+  if constexpr (kAnyWidth && Shape::kKind == AttentionKind::kPlain) {
+    AddTerms(a, rows, first_key, lane, scores);
+  }
+  ScaleScores<Shape::kKind>(a, rows, first_key, all_visible, lane, scores);
   if constexpr (kAnyWidth) HideKeys(a, rows, first_key, lane, scores);
 }
 
@@ -207,7 +220,7 @@ __device__ __forceinline__ void BeginWeights(const AttentionArgs& a, const Query
                                              int step, bool all_visible, const Lane& lane,
                                              const WalkState<kTiles>& state,
                                              float (&scores)[kKeyTiles][4], float (&max)[2]) {
-  ScaleScores(a, rows, step, all_visible, lane, scores);
+  ScaleScores<AttentionKind::kPlain>(a, rows, step, all_visible, lane, scores);
   ComputeStepWeights(state, scores, max);
 }
 
@@ -247,14 +260,14 @@ __device__ __forceinline__ void Weigh(const AttentionArgs& a, const QueryRows<T>
   EndWeights<T>(max, scores, state);
 }
 
-// The same in kernels that know hidden keys and terms.
-template <typename T, int kTiles>
+// The same in kernels for heads of any width.
+template <class Shape, typename T, int kTiles>
 __device__ __forceinline__ void WeighVisible(const AttentionArgs& a, const QueryRows<T>& rows,
                                              int step, bool all_visible, const Lane& lane,
                                              float (&scores)[kKeyTiles][4],
                                              WalkState<kTiles>& state) {
   float max[2];
-  FinishScores<true>(a, rows, step, all_visible, lane, scores);
+  FinishScores<Shape>(a, rows, step, all_visible, lane, scores);
   ComputeStepWeights(state, scores, max);
   EndWeights<T>(max, scores, state);
 }

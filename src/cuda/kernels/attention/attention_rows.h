@@ -31,7 +31,10 @@ __device__ __forceinline__ int FirstKey(const AttentionArgs& a, const AttentionT
 enum class AttentionKind : uint8_t {
   kPlain,
   kExtended,  // sinks
+  kCapped,    // the same, and soft caps; for heads of any width
 };
+// Whether there are kernels of a kind for heads of one width.
+constexpr bool IsForCommonWidths(AttentionKind kind) { return kind <= AttentionKind::kExtended; }
 
 // Some rows of a tile's sequence, and the keys of a segment that they see:
 //

@@ -165,5 +165,31 @@ TEST(AttentionKernel, SinksTakePartBehindAllSegments) {
   }
 }
 
+// Caps of about the largest scores, and much smaller: then most are next to the cap.
+TEST(AttentionKernel, CapsHaveTheBitsOfTheFmaClass) {
+  RandomValues random;
+  for (const auto& [kernel, tiles] : kTiledHeads) {
+    if (tiles == kSpecialized || tiles == kWide) continue;
+    for (const float cap : {4.0f, 0.3f}) {
+      Shape shape = kernel;
+      shape.soft_cap = cap;
+      if (cap < 1) shape.keys_before = 50;
+      Attention attention(random, shape, tiles,
+                          {{random.Integer(60, 150), 9}, {0, 40}, {kKeysPerSegment - 2, 5}});
+      EXPECT_TRUE(SameBits(attention.Run(false), attention.Expected()))
+          << NameOf(shape.dtype) << " " << shape.head_dim << " " << cap;
+    }
+  }
+}
+
+TEST(AttentionKernel, CapsAndSinksGoTogether) {
+  RandomValues random;
+  Shape shape = {DType::kBf16, 4, 2, 32};
+  shape.soft_cap = 2;
+  Attention attention(random, shape, kFourWarps, {{70, 20}});
+  attention.AddSinks(random);
+  EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()));
+}
+
 }  // namespace
 }  // namespace skein::cuda
