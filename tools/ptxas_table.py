@@ -46,7 +46,7 @@ def short(name):
     """`void skein::cuda::on_device::F<skein::Bf16, 8>(...)` as `F<Bf16, 8>`."""
     name = re.sub(r"^void |\([^()]*\)$|\b(skein|cuda|on_device)::", "", name)
     name = re.sub(r"\(GemmOutput\)(\d)", lambda m: ("store", "add", "gated")[int(m[1])], name)
-    name = re.sub(r", \(AttentionKind\)(\d)", lambda m: ("", ", extended", ", capped")[int(m[1])], name)
+    name = re.sub(r", \(AttentionKind\)(\d)", lambda m: ("", ", extended", ", capped", ", biased")[int(m[1])], name)
     return name.replace("signed char", "int8")
 
 

@@ -115,6 +115,13 @@ class PagedAttention {
                            Range::kPlain);
   }
 
+  // Gives scores random terms of distances. REQUIRES: heads have their own keys.
+  void AddDistanceTerms(RandomValues& random) {
+    for (const AttentionTokens& s : sequences_) distances_ = std::max(distances_, s.num_stored());
+    distance_terms_ =
+        random.Floats(size_t(heads_.num_heads) * distance_stride(), DType::kF32, Range::kPlain);
+  }
+
   // Gives heads random sinks: some add next to nothing, others outweigh most keys.
   void AddSinks(RandomValues& random) {
     sinks_ = random.Floats(size_t(heads_.num_heads), DType::kF32, Range::kPlain);
@@ -206,10 +213,17 @@ class PagedAttention {
     return words;
   }
 
+  // From one head's terms of distances to the next; one more than there are.
+  int32_t distance_stride() const { return 2 * distances_; }
+
   // The terms of token t of a sequence, which is `token` of all, for each key.
   std::vector<float> TermsOf(const AttentionTokens& s, int32_t token, int32_t t,
                              int32_t head) const {
     std::vector<float> terms;
+    for (int32_t key = 0; distances_ > 0 && key < s.num_stored(); ++key) {
+      const int32_t at = key - (s.begin + t) + distances_ - 1;
+      terms.push_back(distance_terms_[size_t(head) * distance_stride() + at]);
+    }
     const auto term = [&](int32_t of_head, int32_t of_token, int32_t row) {
       return terms_[(size_t(of_head) * num_tokens_ + of_token) * table_rows_ + row];
     };
@@ -235,6 +249,8 @@ class PagedAttention {
                          .num_rows = table_rows_,
                          .num_tokens = num_tokens_,
                          .terms = terms_.data()},
+            .distances = {distances_ > 0 ? distance_terms_.data() : nullptr, distance_stride(),
+                          distances_},
             .sinks = sinks_.empty() ? nullptr : sinks_.data(),
             .num_heads = heads_.num_heads,
             .num_kv_heads = heads_.num_kv_heads,
@@ -296,7 +312,9 @@ class PagedAttention {
   std::vector<float> terms_;       // RelativeTerms::terms
   std::vector<int32_t> rows_of_distance_;
   int32_t positions_ = 0;
-  int32_t table_rows_ = 0;    // 0: there are no terms
+  int32_t table_rows_ = 0;  // 0: there are no terms
+  std::vector<float> distance_terms_;
+  int32_t distances_ = 0;     // 0: there are no terms of distances
   std::vector<float> sinks_;  // empty: there are none
 };
 

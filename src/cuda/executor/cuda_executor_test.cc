@@ -456,8 +456,6 @@ TEST(CudaExecutor, OtherModelsAreRefusedByName) {
             "shared_expert_intermediate_size");
   EXPECT_EQ(refused([](ModelConfig& config) { config.encoder.relative.span = 5; }),
             "position_buckets");
-  EXPECT_EQ(refused([](ModelConfig& config) { config.encoder.relative_bias.num_buckets = 32; }),
-            "relative_attention_num_buckets");
   EXPECT_EQ(refused([](ModelConfig& config) { config.decoder.expert_bias = true; }),
             "architectures");
   EXPECT_EQ(refused([](ModelConfig& config) { config.activation = Activation::kClampedSwiglu; }),

@@ -133,8 +133,10 @@ DeviceBatch::TileWords DeviceBatch::AddTiles(const ForwardBatch& batch, const Ba
   }
   int32_t wide_rows = WideRows(kv_layout_.dtype, kv_layout_.head_dim_padded());
   // The kernel with tiles of eight warps knows neither hidden keys nor terms nor caps.
-  if (extras_.visible_words > 0 || extras_.relative_rows > 0 || config_.decoder.score_cap > 0)
+  if (extras_.visible_words > 0 || extras_.relative_rows > 0 || config_.decoder.score_cap > 0 ||
+      config_.encoder.relative_bias.num_buckets > 0) {
     wide_rows = std::min(wide_rows, kFourWarpRows);
+  }
   tiles.rows = AttentionTileRows(wide_rows, most_rows, narrow_tiles * kv_layout_.num_kv_heads);
   if (tiles.rows > kAttentionRows) {
     AddTilesOf(batch, layout, true, &tiles);

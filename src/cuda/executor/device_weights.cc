@@ -8,6 +8,7 @@
 #include "base/ceil_div.h"
 #include "base/check.h"
 #include "cuda/kernels/panel_places.h"
+#include "model/forward/relative/distance_bias.h"
 
 namespace skein::cuda {
 namespace {
@@ -91,9 +92,6 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
   }
   if (c.encoder.relative.num_rows() % kPanelCols != 0) {
     return refuse("position_buckets", "a number of distances that is no multiple of 8");
-  }
-  if (c.encoder.relative_bias.num_buckets > 0) {
-    return refuse("relative_attention_num_buckets", "a relative attention bias");
   }
   if (c.num_experts > kMaxExperts) return refuse("num_experts", "more than 1024 experts");
   if (c.experts_per_token > kMaxExpertsPerToken) {
@@ -223,6 +221,16 @@ Status DeviceWeights::PutBlocks(const PackedWeight& weight, const Rows& rows, De
                          Put(places.data(), places.size() * sizeof(PanelPlace)));
   out->places = static_cast<const PanelPlace*>(on_device);
   return device_->WaitForAll();  // for `places`
+}
+
+Status DeviceWeights::PutDistances(const ModelWeights& weights) {
+  if (weights.distance_bias.empty()) return Status::Ok();
+  const ModelConfig& c = weights.config;
+  const DistanceBias bias(c.encoder.relative_bias, weights.distance_bias, c.max_position);
+  SKEIN_RETURN_IF_ERROR(Put(bias.terms(), &distances.terms));
+  distances.stride = bias.stride();
+  distances.num_positions = c.max_position;
+  return device_->WaitForAll();  // for `bias`
 }
 
 Status DeviceWeights::PutEmbeddingBlocks(const ModelWeights& weights) {
@@ -366,6 +374,7 @@ Result<std::unique_ptr<DeviceWeights>> DeviceWeights::Upload(const ModelWeights&
   }
   SKEIN_RETURN_IF_ERROR(w.Put(weights.positions, &w.positions));
   SKEIN_RETURN_IF_ERROR(w.Put(weights.segments, &w.segments));
+  SKEIN_RETURN_IF_ERROR(w.PutDistances(weights));
   const DecisionHeadWeights& decision = weights.decision;
   SKEIN_RETURN_IF_ERROR(w.Put(decision.input_norm, &w.head_input_norm));
   SKEIN_RETURN_IF_ERROR(w.Put(decision.input_norm_bias, &w.head_input_norm_bias));

@@ -113,6 +113,7 @@ class DeviceWeights {
   // Those of encoders, as in ModelWeights; null where the model has no such table or norm.
   const float* positions = nullptr;
   const float* segments = nullptr;
+  DistanceTerms distances;
   const float* head_input_norm = nullptr;  // DecisionHeadWeights::input_norm
   const float* head_input_norm_bias = nullptr;
   const float* type_embedding = nullptr;
@@ -144,6 +145,8 @@ class DeviceWeights {
   std::byte* CopyPanels(const PackedWeight& weight, const Rows& rows, std::byte* to);
   // Memory of the device that this object owns.
   Result<std::byte*> Allocate(size_t bytes);
+  // The terms of all distances, from those of their buckets.
+  Status PutDistances(const ModelWeights& weights);
   // A table in blocks, in the order of panels.
   Status PutEmbeddingBlocks(const ModelWeights& weights);
   // The experts' matrices one behind the other.

@@ -226,6 +226,15 @@ struct RelativeTerms {
   const float* terms = nullptr;  // [heads of q, then heads of k][num_tokens][num_rows]
 };
 
+// Terms of scores that depend on the head and the distance of a key from the row's token alone.
+struct DistanceTerms {
+  // [heads, stride]: the term of the distance d (the key's position less the token's) at
+  // d + num_positions - 1. Null: no terms.
+  const float* terms = nullptr;
+  int64_t stride = 0;
+  int32_t num_positions = 0;
+};
+
 // The attention walk (docs/numerics.md, "Attention"), segment by segment. If there is only one
 // segment, `out` is written directly; otherwise MergeSegments makes it from the partial sums.
 struct AttentionArgs {
@@ -243,6 +252,7 @@ struct AttentionArgs {
   int32_t visible_words = 0;
   // REQUIRES: all keys of a sequence are in the batch, and each head has its own.
   RelativeTerms relative;
+  DistanceTerms distances;       // REQUIRES: each head has its own keys
   const float* sinks = nullptr;  // [num_heads]: AttentionRow::sink. Null: there are none
   int32_t num_heads = 0;
   int32_t num_kv_heads = 0;

@@ -62,9 +62,11 @@ enum class KernelId : uint8_t {
   kExtendedSpecializedAttentionHead128,
   kExtendedWideAttentionHead64,
   kExtendedWideAttentionHead128,
-  // AttentionKind::kCapped.
+  // AttentionKind::kCapped, and kBiased.
   kCappedAttentionF32,
   kCappedAttentionBf16,
+  kBiasedAttentionF32,
+  kBiasedAttentionBf16,
   kMergeSegmentsF32,
   kMergeSegmentsBf16,
   kFinishLogits,

@@ -172,6 +172,7 @@ inline KernelTable MakeKernelTable() {
   AddAttention<AttentionKind::kPlain>(table, kAttentionF32);
   AddAttention<AttentionKind::kExtended>(table, kExtendedAttentionF32);
   AddAttention<AttentionKind::kCapped>(table, kCappedAttentionF32);
+  AddAttention<AttentionKind::kBiased>(table, kBiasedAttentionF32);
   At(table, kMergeSegmentsF32) = MergeSegmentsKernel<float>;
   At(table, kMergeSegmentsBf16) = MergeSegmentsKernel<Bf16>;
   At(table, kFinishLogits) = FinishLogitsKernel<float>;

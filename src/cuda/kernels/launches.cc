@@ -258,7 +258,9 @@ bool StoresManyHeads(const StoreHeadsArgs& a) {
 }
 
 AttentionKind KindOf(const AttentionArgs& args) {
+  SKEIN_CHECK(args.soft_cap <= 0 || args.distances.terms == nullptr);
   if (args.soft_cap > 0) return AttentionKind::kCapped;
+  if (args.distances.terms != nullptr) return AttentionKind::kBiased;
   return args.sinks != nullptr ? AttentionKind::kExtended : AttentionKind::kPlain;
 }
 
@@ -273,6 +275,8 @@ KernelId OfKind(KernelId plain, const AttentionArgs& args) {
       return static_cast<KernelId>(static_cast<int>(kExtendedAttentionF32) + index);
     case AttentionKind::kCapped:
       return static_cast<KernelId>(static_cast<int>(kCappedAttentionF32) + index);
+    case AttentionKind::kBiased:
+      return static_cast<KernelId>(static_cast<int>(kBiasedAttentionF32) + index);
   }
   SKEIN_CHECK(false);
 }
@@ -445,13 +449,14 @@ Launch CopySlotsLaunch(DType dtype, const CopySlotsArgs& args) {
 Launch AttentionLaunch(DType dtype, const AttentionArgs& args, bool has_phases) {
   SKEIN_CHECK(args.head_dim <= args.head_dim_padded && args.head_dim_padded <= kMaxHeadDim);
   const int32_t wide_rows = WideRows(dtype, args.head_dim_padded);
-  // Kernels for one width of heads know neither hidden keys nor terms.
+  // Kernels for one width of heads know neither hidden keys nor terms nor caps.
   const bool any_width =
       args.visible != nullptr || args.relative.rows != nullptr || !IsForCommonWidths(KindOf(args));
   SKEIN_CHECK(args.tile_rows == kAttentionRows || args.tile_rows == kFourWarpRows ||
               (args.tile_rows == wide_rows && !any_width));
-  SKEIN_CHECK(args.relative.rows == nullptr ||
-              (args.num_kv_heads == args.num_heads && KindOf(args) == AttentionKind::kPlain));
+  SKEIN_CHECK(args.relative.rows == nullptr || KindOf(args) == AttentionKind::kPlain);
+  SKEIN_CHECK(args.num_kv_heads == args.num_heads ||
+              (args.relative.rows == nullptr && args.distances.terms == nullptr));
   if (dtype == DType::kF32) {
     return AttentionLaunch<AttentionShape<float, 8, 0>>(KernelId::kAttentionF32, args);
   }

@@ -94,6 +94,30 @@ __device__ __forceinline__ void AddTerms(const AttentionArgs& a, const QueryRows
   }
 }
 
+// Adds DistanceTerms to scores of adjacent keys.
+template <typename T, int kTiles>
+__device__ __forceinline__ void AddDistanceTerms(const AttentionArgs& a, const QueryRows<T>& rows,
+                                                 int first_key, const Lane& lane,
+                                                 float (&scores)[kTiles][4]) {
+  const DistanceTerms& distances = a.distances;
+  const float* const of_head =
+      distances.terms + static_cast<int64_t>(blockIdx.x) * distances.stride;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int position = rows.in_batch[i] - rows.origin;
+    const float* const of_key0 = of_head + distances.num_positions - 1 - position;
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        const int key = first_key + tile * 8 + lane.quad * 2 + c;
+        float& score = scores[tile][2 * i + c];
+        if (key < rows.keys[i]) score = score + of_key0[key];
+      }
+    }
+  }
+}
+
 // Scales scores of adjacent keys from `first_key` on, and caps them in kernels that do so. Those
 // that a row does not see become -inf.
 template <AttentionKind kKind, typename T, int kTiles>
@@ -159,6 +183,9 @@ __device__ __forceinline__ void FinishScores(const AttentionArgs& a, const Query
   constexpr bool kAnyWidth = Shape::kChunks == 0;
   if constexpr (kAnyWidth && Shape::kKind == AttentionKind::kPlain) {
     AddTerms(a, rows, first_key, lane, scores);
+  }
+  if constexpr (Shape::kKind == AttentionKind::kBiased) {
+    AddDistanceTerms(a, rows, first_key, lane, scores);
   }
   ScaleScores<Shape::kKind>(a, rows, first_key, all_visible, lane, scores);
   if constexpr (kAnyWidth) HideKeys(a, rows, first_key, lane, scores);

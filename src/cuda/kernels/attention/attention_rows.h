@@ -31,7 +31,9 @@ __device__ __forceinline__ int FirstKey(const AttentionArgs& a, const AttentionT
 enum class AttentionKind : uint8_t {
   kPlain,
   kExtended,  // sinks
-  kCapped,    // the same, and soft caps; for heads of any width
+  // For heads of any width alone:
+  kCapped,  // the same, and soft caps
+  kBiased,  // the same as kExtended, and DistanceTerms
 };
 // Whether there are kernels of a kind for heads of one width.
 constexpr bool IsForCommonWidths(AttentionKind kind) { return kind <= AttentionKind::kExtended; }

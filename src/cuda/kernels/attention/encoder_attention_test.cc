@@ -147,6 +147,25 @@ TEST(EncoderAttention, TermsFollowFromDistances) {
   }
 }
 
+// Terms of heads and distances, with windows and hidden keys, too.
+TEST(EncoderAttention, TermsFollowFromHeadsAndDistances) {
+  RandomValues random;
+  for (const TiledHeads& kernel : kKernelsWithBits) {
+    if (kernel.heads.num_heads != kernel.heads.num_kv_heads) continue;
+    for (const TiledHeads& of : {kernel.WithWindow(-1, kAllKeys), kernel.WithWindow(40, 30)}) {
+      PagedAttention attention(random, of.heads, of.tiles,
+                               {{0, random.Integer(68, 90)}, {0, 5, 3}, {70, 9, 100}});
+      attention.AddDistanceTerms(random);
+      if (of.heads.keys_before > 0) attention.HideKeys(random, 100);
+      Check(attention, false, of);
+    }
+  }
+  const TiledHeads of = TiledHeads{{DType::kBf16, 1, 1, 16}, kNarrow}.WithWindow(-1, kAllKeys);
+  PagedAttention attention(random, of.heads, of.tiles, {{0, kKeysPerSegment + 20}});
+  attention.AddDistanceTerms(random);
+  Check(attention, false, of);
+}
+
 // Tokens that see no key of whole segments, also of the first ones.
 TEST(EncoderAttention, SegmentsMayBeHidden) {
   RandomValues random;

@@ -20,6 +20,10 @@ class DistanceBias {
     return terms_.data() + int64_t{head} * stride_ + num_positions_ - 1 - position;
   }
 
+  // The terms of all heads [num_heads, stride]: that of the distance d at d + num_positions - 1.
+  const std::vector<float>& terms() const { return terms_; }
+  int64_t stride() const { return stride_; }
+
   // The bucket of a key at the query's position plus `distance`. Logarithms are computed in f32, as
   // by the reference, whose results decide the bucket at its ends.
   static int32_t BucketOf(const RelativeBias& bias, int32_t distance);
