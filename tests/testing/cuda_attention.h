@@ -44,10 +44,12 @@ enum class AttentionTiles {
 // Sequences whose blocks are at random places of a memory that other requests left full of NaN.
 class PagedAttention {
  public:
+  // All sequences begin with the same `shared_keys` keys, in the same blocks: whole blocks.
   PagedAttention(RandomValues& random, const AttentionHeads& heads, AttentionTiles tiles,
-                 std::vector<AttentionTokens> sequences)
+                 std::vector<AttentionTokens> sequences, int32_t shared_keys = 0)
       : heads_(heads),
         sequences_(std::move(sequences)),
+        shared_keys_(shared_keys),
         has_phases_(tiles == AttentionTiles::kSpecialized) {
     int32_t num_blocks = 3;
     for (const AttentionTokens& s : sequences_) num_blocks += s.num_blocks();
@@ -128,6 +130,28 @@ class PagedAttention {
     for (float& sink : sinks_) sink *= 3;
   }
 
+  // The first `num_keys` keys are walked by all sequences together, in tiles of `tile_rows` rows.
+  // Their tokens are in the reverse order of the sequences. REQUIRES: whole steps of shared keys.
+  void SharePrefix(int32_t num_keys, int32_t tile_rows) {
+    prefix_.rows = tile_rows;
+    const int32_t group = heads_.num_heads / heads_.num_kv_heads;
+    std::vector<int32_t> first_rows;
+    for (size_t i = sequences_.size(); i-- > 0;) {
+      first_rows.push_back(static_cast<int32_t>(prefix_.tokens.size()) * group);
+      int32_t first = 0;
+      for (size_t before = 0; before < i; ++before) first += sequences_[before].num_tokens;
+      for (int32_t t = 0; t < sequences_[i].num_tokens; ++t) prefix_.tokens.push_back(first + t);
+    }
+    for (size_t i = 0; i < sequences_.size(); ++i) {
+      const int32_t rows = sequences_[i].num_tokens * group;
+      const size_t tiles = prefix_.of_tiles.size() + CeilDiv(rows, tile_rows_);
+      prefix_.of_tiles.resize(tiles, {num_keys, first_rows[sequences_.size() - 1 - i]});
+    }
+    for (int32_t row = 0; row < num_tokens_ * group; row += tile_rows) {
+      prefix_.tiles.push_back({0, num_tokens_, num_keys, 0, row, num_keys});
+    }
+  }
+
   // Runs the kernels. Returns [tokens, heads * head_dim].
   std::vector<float> Run(bool in_any_order) {
     const TypedArray q(q_, heads_.dtype);
@@ -141,6 +165,18 @@ class PagedAttention {
     const auto run = [&](const cuda::Launch& launch, auto memory) {
       in_any_order ? ExpectSameInAnyOrder(launch, memory) : RunOnce(launch);
     };
+    std::vector<float> of_prefixes;
+    if (!prefix_.tiles.empty()) {
+      cuda::AttentionArgs walk = args;
+      walk.tiles = prefix_.tiles.data();
+      walk.num_tiles = static_cast<int32_t>(prefix_.tiles.size());
+      walk.tile_rows = prefix_.rows;
+      walk.tokens = prefix_.tokens.data();
+      of_prefixes.resize(cuda::PartialBytes(walk) / sizeof(float));
+      walk.partial = of_prefixes.data();
+      run(cuda::AttentionLaunch(heads_.dtype, walk, has_phases_), std::span(of_prefixes));
+      args.shared = {prefix_.of_tiles.data(), of_prefixes.data(), prefix_.rows};
+    }
     const cuda::Launch launch = cuda::AttentionLaunch(heads_.dtype, args, has_phases_);
     if (num_segments_ == 1) {
       run(launch, out_bytes);
@@ -268,7 +304,9 @@ class PagedAttention {
 
   void Add(RandomValues& random, const AttentionTokens& s, std::vector<int32_t>& blocks) {
     const auto table = static_cast<int32_t>(tables_.size());
-    for (int32_t i = 0; i < s.num_blocks(); ++i) {
+    const int32_t shared_blocks = table == 0 ? 0 : shared_keys_ / kKvBlockTokens;
+    for (int32_t i = 0; i < shared_blocks; ++i) tables_.push_back(tables_[i]);
+    for (int32_t i = shared_blocks; i < s.num_blocks(); ++i) {
       tables_.push_back(blocks.back());
       blocks.pop_back();
     }
@@ -278,6 +316,11 @@ class PagedAttention {
       const size_t size = size_t(s.num_stored()) * heads_.head_dim;
       keys_.back().push_back(random.Floats(size, heads_.dtype, Range::kPlain));
       values_.back().push_back(random.Floats(size, heads_.dtype, Range::kPlain));
+      if (shared_blocks > 0) {
+        const size_t shared = size_t(shared_keys_) * heads_.head_dim;
+        std::copy_n(keys_[0][head].begin(), shared, keys_.back().back().begin());
+        std::copy_n(values_[0][head].begin(), shared, values_.back().back().begin());
+      }
       const TypedArray k(keys_.back().back(), heads_.dtype);
       const TypedArray v(values_.back().back(), heads_.dtype);
       for (int32_t key = 0; key < s.num_stored(); ++key) {
@@ -297,6 +340,7 @@ class PagedAttention {
 
   const AttentionHeads heads_;
   const std::vector<AttentionTokens> sequences_;
+  const int32_t shared_keys_;
   const bool has_phases_;
   KvLayout layout_;
   int32_t tile_rows_ = 0;
@@ -304,6 +348,13 @@ class PagedAttention {
   std::vector<std::vector<std::vector<float>>> keys_, values_;  // [sequence][KV head]
   std::vector<int32_t> tables_;
   std::vector<cuda::AttentionTile> tiles_;
+  struct Prefix {
+    std::vector<cuda::AttentionTile> tiles;  // empty: each sequence walks alone
+    std::vector<int32_t> tokens;
+    int32_t rows = 0;                          // of a tile
+    std::vector<cuda::SharedPrefix> of_tiles;  // [tiles_]
+  };
+  Prefix prefix_;
   std::vector<float> q_;
   int32_t num_tokens_ = 0;
   int32_t num_segments_ = 1;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "cuda/executor/device_weights.h"
+#include "cuda/executor/tiles/tile_cutter.h"
 #include "cuda/kernels/launches.h"
 
 namespace skein::cuda {
@@ -75,10 +76,13 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
       .num_segments = static_cast<int32_t>(RoundUp(longest_row, kKeysPerSegment) / kKeysPerSegment),
       .num_kv_heads = c.num_kv_heads,
       .head_dim = c.head_dim};
+  SKEIN_RETURN_IF_ERROR(Add(PrefixPartialBytes(model, limits), &partial.prefixes));
   const int64_t most_bytes = std::max(kPartialBytesMax, PartialBytes(longest));
   longest.num_tiles =
       static_cast<int32_t>(tokens * RoundUp(group_size, longest.tile_rows) / longest.tile_rows);
-  SKEIN_RETURN_IF_ERROR(Add(std::min(PartialBytes(longest), most_bytes), &partial));
+  if (longest.num_segments > 1) {
+    SKEIN_RETURN_IF_ERROR(Add(std::min(PartialBytes(longest), most_bytes), &partial.tiles));
+  }
   const DType matrices = model.weights->matrix_dtype;
   if (matrices == DType::kInt8 || matrices == DType::kBlocks) {
     const int64_t widest =

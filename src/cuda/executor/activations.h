@@ -45,6 +45,10 @@ struct Activations {
     Operand heads;  // [2 * num_heads * max_tokens, head_dim]
     Buffer terms;   // f32 [2 * num_heads * max_tokens, rows of the table]
   };
+  // AttentionArgs::partial: of some tiles, and of all walks of shared prefixes.
+  struct Partial {
+    Buffer tiles, prefixes;
+  };
   // Those of adapters.
   struct Lora {
     Operand u;         // f32 [max_tokens, the widest rank]
@@ -61,15 +65,15 @@ struct Activations {
   // Device::Allocate does. `limits` are those of the pass.
   static Result<Activations> Make(const CudaContext& context, const ForwardLimits& limits);
 
-  Buffer x;             // f32 [max_tokens, hidden]: the residual stream
-  Buffer qkv;           // f32 [max_tokens, the width of q, k and v, or hidden if it is wider]
-  Operand h, q, attn;   // [max_tokens, ...]
-  Operand act;          // [max_tokens, intermediate]
-  Operand head_act;     // the same in the layers of a decision head
-  Buffer up;            // f32 [max_tokens, the widest of the two]: for MLPs without a gate
-  Buffer branch;        // f32 [max_tokens, hidden]: results that a norm or a scale changes
-  Buffer own_kv;        // blocks [max_own_blocks] of one layer
-  Buffer partial;       // AttentionArgs::partial of some tiles
+  Buffer x;            // f32 [max_tokens, hidden]: the residual stream
+  Buffer qkv;          // f32 [max_tokens, the width of q, k and v, or hidden if it is wider]
+  Operand h, q, attn;  // [max_tokens, ...]
+  Operand act;         // [max_tokens, intermediate]
+  Operand head_act;    // the same in the layers of a decision head
+  Buffer up;           // f32 [max_tokens, the widest of the two]: for MLPs without a gate
+  Buffer branch;       // f32 [max_tokens, hidden]: results that a norm or a scale changes
+  Buffer own_kv;       // blocks [max_own_blocks] of one layer
+  Partial partial;
   Buffer int8, scales;  // rows in int8 for the next product (QuantizeArgs)
   Experts experts;
   Linear linear;

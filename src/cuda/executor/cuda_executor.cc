@@ -90,6 +90,7 @@ std::unique_ptr<Task> CudaExecutor::Begin(const StepPlan& plan) {
   ForEachRow(plan, [&](const PlanRow& row) { state.outputs.AddRow(row, row.block_table, &batch); });
   state.ahead.set_ahead_us(ahead_us_);
   state.pass->set_slice_us(slice_us_);
+  state.pass->set_always_shares(always_shares_);
   const Status begun = state.pass->Begin(CopiesOf(plan), state.outputs.largest_alone());
   state.fails = begun.code() == StatusCode::kResourceExhausted;
   if (state.fails) {

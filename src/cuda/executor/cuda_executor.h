@@ -48,6 +48,8 @@ class CudaExecutor final : public Executor {
   void set_ahead_us(double ahead_us) { ahead_us_ = ahead_us; }
   // Sets the longest slice of an operator (operator_slices.h), for tasks that begin later.
   void set_slice_us(double slice_us) { slice_us_ = slice_us; }
+  // TileCutter::set_always_shares, for tasks that begin later.
+  void set_always_shares(bool always_shares) { always_shares_ = always_shares; }
 
   // On all devices together.
   int64_t activation_bytes() const { return activation_bytes_; }
@@ -79,6 +81,7 @@ class CudaExecutor final : public Executor {
   Granularity granularity_ = Granularity::kOpTile;
   double ahead_us_ = kAheadUs;
   double slice_us_ = kSliceUs;
+  bool always_shares_ = false;
   StatePool states_;
   StatePool decode_states_;  // for steps of decodes alone, if these run beside other steps
   int64_t activation_bytes_ = 0;

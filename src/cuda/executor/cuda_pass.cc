@@ -66,6 +66,7 @@ Status CudaPass::Begin(std::span<const BlockCopy> copies, std::span<const uint8_
   const DeviceBatch::Padding padding = {TokensOfGraph(copies), context_.model.kv_layout.num_blocks};
   if (padding.num_tokens == 0 && config().gathers_outputs()) layout_.KeepOutputTokens();
   for (const auto& rank : ranks_) {
+    rank->integers.set_always_shares(always_shares_);
     SKEIN_RETURN_IF_ERROR(rank->integers.Assign(batch_, layout_, copies, padding));
     rank->layers.FindAdapters(batch_, layout_);
   }
@@ -91,7 +92,8 @@ int32_t CudaPass::TokensOfGraph(std::span<const BlockCopy> copies) const {
 }
 
 Status CudaPass::FindGraph() {
-  PassGraphs::Shape shape = {num_tokens_, lead_.integers.tiles().num_segments, {}};
+  const DeviceBatch::Tiles tiles = lead_.integers.tiles();
+  PassGraphs::Shape shape = {num_tokens_, tiles.num_segments, tiles.num_prefixes(), {}};
   for (const auto& rank : ranks_) shape.integers.push_back(rank->integers.memory());
   graph_ = graphs_.Find(shape);
   if (graph_) return Status::Ok();
@@ -174,7 +176,10 @@ void CudaPass::AssignSlices(double slice_us) {
                      .tile_rows = tiles.rows,
                      .locally_before = extras.locally_before,
                      .locally_after = extras.locally_after,
-                     .delta_tokens = extras.delta_tokens};
+                     .delta_tokens = extras.delta_tokens,
+                     .prefixes = tiles.prefixes_on_host,
+                     .prefix_rows = tiles.prefix_rows,
+                     .shared = tiles.shared_on_host};
   };
   slices_.Assign(work_of(num_tokens_, integers.tiles()), slice_us);
   if (integers.num_gathered() == 0) return;

@@ -62,6 +62,8 @@ class CudaPass {
   bool AtListBegin() const { return op_ == 0 && slice_ == 0; }
   // Sets the longest time of a slice, for later passes.
   void set_slice_us(double slice_us) { slice_us_ = slice_us; }
+  // TileCutter::set_always_shares, for later passes.
+  void set_always_shares(bool always_shares) { always_shares_ = always_shares; }
 
   const OutputChunk& chunk() const { return layout_.outputs()[chunk_]; }
   // The chunk's outputs, once they are on the host.
@@ -109,6 +111,7 @@ class CudaPass {
   int op_ = 0;
   int32_t slice_ = 0;
   double slice_us_ = kSliceUs;
+  bool always_shares_ = false;
   double step_us_ = 0;
   OperatorSlices slices_;
   OperatorSlices gathered_slices_;  // of the last layer, if it gathers rows: kAttention and behind

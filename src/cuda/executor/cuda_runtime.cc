@@ -186,7 +186,8 @@ std::vector<CudaContext> CudaRuntime::MakeContexts(const CudaRuntimeOptions& opt
     context.device = rank.device.get();
     context.rank = rank.rank;
     context.weights = rank.weights.get();
-    context.model = {&weights_, kernels_.get(), rope_.get(), kv, nullptr, &team_, options.pooling};
+    context.model = {&weights_, kernels_.get(), rope_.get(),     kv,
+                     nullptr,   &team_,         options.pooling, options.share_attention};
     context.model.state_layout = states;
     if (!adapters_.empty()) context.model.adapters = &adapters_;
     if (rope_ != nullptr) context.rope = &rank.rope;

@@ -29,6 +29,7 @@ struct CudaRuntimeOptions {
   int32_t max_num_seqs = 16;
   Pooling pooling = Pooling::kLast;  // for embeddings
   std::vector<DenseModule> dense;    // as CpuRuntimeOptions::dense
+  bool share_attention = true;       // ForwardContext::share_attention
   // At most one of these two is set. If both are 0, the KV memory takes nine tenths of the memory
   // that is free beside weights and activations.
   int64_t kv_cache_bytes = 0;

@@ -11,19 +11,16 @@
 namespace skein::cuda {
 namespace {
 
-constexpr int32_t kTileWords = sizeof(AttentionTile) / sizeof(int32_t);
-static_assert(kTileWords == 6 && sizeof(RowsOfMean) == 2 * sizeof(int32_t) &&
-              sizeof(SlotCopy) == 3 * sizeof(int32_t));
+static_assert(sizeof(RowsOfMean) == 2 * sizeof(int32_t) && sizeof(SlotCopy) == 3 * sizeof(int32_t));
 
 }  // namespace
 
-DeviceBatch::DeviceBatch(Device* device, const ForwardContext& model)
+DeviceBatch::DeviceBatch(Device* device, const ForwardContext& model, const ForwardLimits& limits)
     : device_(device),
       config_(model.weights->config),
       pooling_(model.pooling),
       computes_outputs_(DeviceComputesOutputs(*model.weights)),
-      group_size_(config_.num_heads / config_.num_kv_heads),
-      kv_layout_(model.kv_layout) {}
+      cutter_(model, limits) {}
 
 Status DeviceBatch::Assign(const ForwardBatch& batch, const BatchLayout& layout,
                            std::span<const BlockCopy> copies, const Padding& padding) {
@@ -72,26 +69,13 @@ void DeviceBatch::AddTokens(const ForwardBatch& batch, const BatchLayout& layout
   words_.insert(words_.end(), surplus, padding.block);
 }
 
-// The end of the keys that tokens of a row see.
-int32_t DeviceBatch::NumKeys(const ForwardRow& row) const {
-  return config_.bidirectional ? std::min(row.num_tokens, row.num_attended)
-                               : row.begin + row.num_tokens;
-}
-
 void DeviceBatch::AddRowTiles(const ForwardBatch& batch, const BatchLayout& layout,
                               const Padding& padding) {
   runs_.clear();
   for (const ForwardRow& row : batch.rows) {
     runs_.push_back({static_cast<int32_t>(runs_.size()), row.first_token, row.num_tokens});
   }
-  // A graph serves all batches of its padded size. So the rows of its tiles follow from that size.
-  tiles_ = AddTiles(batch, layout, padding.num_tokens);
-  if (padding.num_tokens == 0) return;
-  const int32_t count = padding.num_tokens * CeilDiv(group_size_, tiles_.rows);
-  for (; tiles_.count < count; ++tiles_.count) words_.resize(words_.size() + kTileWords);
-  if (tiles_.num_wide > 0) tiles_.num_wide = count;  // all tokens have as many rows
-  tiles_.num_segments =
-      static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(tiles_.num_segments)));
+  tiles_ = cutter_.Cut(batch, layout, extras_, runs_, padding.num_tokens, &words_);
 }
 
 void DeviceBatch::AddGathered(const ForwardBatch& batch, const BatchLayout& layout) {
@@ -100,12 +84,13 @@ void DeviceBatch::AddGathered(const ForwardBatch& batch, const BatchLayout& layo
   num_gathered_ = layout.num_active() < batch.num_tokens() ? layout.num_active() : 0;
   if (num_gathered_ == 0) return;
   runs_.clear();
+  const int32_t group_size = config_.num_heads / config_.num_kv_heads;
   // A gap does not end a run whose last narrow tile has room for the tokens of the gap and for the
   // token behind it: they cost no tile.
-  const auto goes_on = [this](const RowSpan& run, int32_t token) {
-    const int32_t narrow_tiles = CeilDiv(run.count * group_size_, kAttentionRows);
+  const auto goes_on = [group_size](const RowSpan& run, int32_t token) {
+    const int32_t narrow_tiles = CeilDiv(run.count * group_size, kAttentionRows);
     return token == run.first + run.count ||
-           (token + 1 - run.first) * group_size_ <= narrow_tiles * kAttentionRows;
+           (token + 1 - run.first) * group_size <= narrow_tiles * kAttentionRows;
   };
   int32_t index = 0;
   for (int32_t i = 0; i < num_gathered_; ++i) {
@@ -118,49 +103,23 @@ void DeviceBatch::AddGathered(const ForwardBatch& batch, const BatchLayout& layo
       runs_.push_back({index, token, 1});
     }
   }
-  gathered_tiles_ = AddTiles(batch, layout, 0);
+  gathered_tiles_ = cutter_.Cut(batch, layout, extras_, runs_, 0, &words_);
 }
 
-DeviceBatch::TileWords DeviceBatch::AddTiles(const ForwardBatch& batch, const BatchLayout& layout,
-                                             int32_t least_runs) {
-  TileWords tiles = {.begin = words_.size()};
-  int32_t most_rows = 1;
-  const int64_t surplus = std::max<int64_t>(0, least_runs - std::ssize(runs_));
-  int64_t narrow_tiles = surplus * CeilDiv(group_size_, kAttentionRows);
-  for (const RowSpan& run : runs_) {
-    most_rows = std::max(most_rows, run.count * group_size_);
-    narrow_tiles += CeilDiv(run.count * group_size_, kAttentionRows);
-  }
-  int32_t wide_rows = WideRows(kv_layout_.dtype, kv_layout_.head_dim_padded());
-  // The kernel with tiles of eight warps knows neither hidden keys nor terms nor caps.
-  if (extras_.visible_words > 0 || extras_.relative_rows > 0 || config_.decoder.score_cap > 0 ||
-      config_.encoder.relative_bias.num_buckets > 0) {
-    wide_rows = std::min(wide_rows, kFourWarpRows);
-  }
-  tiles.rows = AttentionTileRows(wide_rows, most_rows, narrow_tiles * kv_layout_.num_kv_heads);
-  if (tiles.rows > kAttentionRows) {
-    AddTilesOf(batch, layout, true, &tiles);
-    tiles.num_wide = tiles.count;
-  }
-  AddTilesOf(batch, layout, false, &tiles);
+DeviceBatch::Tiles DeviceBatch::TilesAt(const TileWords& words) const {
+  Tiles tiles = {.on_device = On<AttentionTile>(words.begin),
+                 .on_host = OnHost<AttentionTile>(words.begin, words.count),
+                 .rows = words.rows,
+                 .num_wide = words.num_wide,
+                 .num_segments = words.num_segments};
+  if (words.num_prefixes == 0) return tiles;
+  tiles.prefixes = On<AttentionTile>(words.prefixes);
+  tiles.prefixes_on_host = OnHost<AttentionTile>(words.prefixes, words.num_prefixes);
+  tiles.prefix_tokens = On<int32_t>(words.prefix_tokens);
+  tiles.prefix_rows = words.prefix_rows;
+  tiles.shared = On<SharedPrefix>(words.shared);
+  tiles.shared_on_host = OnHost<SharedPrefix>(words.shared, words.count);
   return tiles;
-}
-
-void DeviceBatch::AddTilesOf(const ForwardBatch& batch, const BatchLayout& layout, bool wide,
-                             TileWords* tiles) {
-  int32_t index = 0, table = 0;  // where the row's table begins
-  for (const RowSpan& run : runs_) {
-    for (; index < run.row; ++index) table += static_cast<int32_t>(layout.Table(index).size());
-    const int32_t begin = layout.Position(run.row, run.first), num_rows = run.count * group_size_;
-    if ((tiles->rows > kAttentionRows && num_rows > kAttentionRows) != wide) continue;
-    const int32_t num_keys = NumKeys(batch.rows[run.row]);
-    for (int32_t row = 0; row < num_rows; row += tiles->rows) {
-      words_.insert(words_.end(), {run.first, run.count, begin, table, row, num_keys});
-      ++tiles->count;
-    }
-    const int32_t seen = config_.bidirectional ? num_keys : begin + run.count;
-    tiles->num_segments = std::max(tiles->num_segments, CeilDiv(seen, kKeysPerSegment));
-  }
 }
 
 void DeviceBatch::AddTables(const ForwardBatch& batch, const BatchLayout& layout) {

@@ -7,8 +7,8 @@
 #include "base/result.h"
 #include "cuda/device/device.h"
 #include "cuda/executor/batch_extras.h"
+#include "cuda/executor/tiles/tile_cutter.h"
 #include "cuda/kernels/args.h"
-#include "kernels/kv_layout.h"
 #include "model/config/config.h"
 #include "model/forward/context.h"
 #include "model/forward/layout.h"
@@ -47,10 +47,20 @@ class DeviceBatch {
     int32_t rows = 0;                        // of a tile
     int32_t num_wide = 0;      // the others, behind them, have kAttentionRows rows at most
     int32_t num_segments = 1;  // of the longest walk
+    // The walks of shared prefixes, in layers without a window, and the tokens of their tiles.
+    const AttentionTile* prefixes = nullptr;
+    std::span<const AttentionTile> prefixes_on_host;  // until the next Assign; empty: none
+    const int32_t* prefix_tokens = nullptr;
+    int32_t prefix_rows = 0;                       // of a tile
+    const SharedPrefix* shared = nullptr;          // of the other tiles
+    std::span<const SharedPrefix> shared_on_host;  // until the next Assign; empty: none
+    int32_t num_prefixes() const { return static_cast<int32_t>(prefixes_on_host.size()); }
   };
 
   // The device and the model's weights are borrowed.
-  DeviceBatch(Device* device, const ForwardContext& model);
+  DeviceBatch(Device* device, const ForwardContext& model, const ForwardLimits& limits);
+  // TileCutter::set_always_shares.
+  void set_always_shares(bool always_shares) { cutter_.set_always_shares(always_shares); }
 
   // Makes the integers of a batch with this layout, and starts their copy. The previous copy must
   // have ended. Outputs count the layout's active tokens, which are all of them in a batch with
@@ -106,11 +116,6 @@ class DeviceBatch {
   const Outputs& outputs(int32_t chunk) const { return outputs_[chunk]; }
 
  private:
-  struct TileWords {
-    size_t begin = 0;  // index in words_
-    int32_t count = 0, rows = 0, num_wide = 0, num_segments = 1;
-  };
-
   template <typename T>
   const T* On(size_t word) const {
     return reinterpret_cast<const T*>(on_device_.as<int32_t>() + word);
@@ -120,28 +125,18 @@ class DeviceBatch {
     return word == 0 ? nullptr : On<T>(word);
   }
   void AddTokens(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
-  int32_t NumKeys(const ForwardRow& row) const;
   // Adds the tokens of a chunk of means, and which of them each mean has.
   void AddMeans(const ForwardBatch& batch, const BatchLayout& layout, const OutputChunk& chunk);
   bool IsMean(OutputKind kind) const;
-  Tiles TilesAt(const TileWords& words) const {
-    return {On<AttentionTile>(words.begin),
-            {reinterpret_cast<const AttentionTile*>(words_.data() + words.begin),
-             static_cast<size_t>(words.count)},
-            words.rows,
-            words.num_wide,
-            words.num_segments};
+  template <typename T>
+  std::span<const T> OnHost(size_t word, int32_t count) const {
+    return {reinterpret_cast<const T*>(words_.data() + word), static_cast<size_t>(count)};
   }
+  Tiles TilesAt(const TileWords& words) const;
   // Adds the tiles of all rows, and of the tokens that pad them.
   void AddRowTiles(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
   // Adds the gathered tokens and their tiles.
   void AddGathered(const ForwardBatch& batch, const BatchLayout& layout);
-  // Adds the tiles of runs_, which are those of `batch`. Their rows are those of tiles of
-  // `least_runs` runs, if there are fewer: the others would have one token each.
-  TileWords AddTiles(const ForwardBatch& batch, const BatchLayout& layout, int32_t least_runs);
-  // Adds the tiles of the runs that are wide, or of the others.
-  void AddTilesOf(const ForwardBatch& batch, const BatchLayout& layout, bool wide,
-                  TileWords* tiles);
   void AddOutputs(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
   void AddTables(const ForwardBatch& batch, const BatchLayout& layout);
   Status Copy();
@@ -150,8 +145,7 @@ class DeviceBatch {
   const ModelConfig& config_;
   const Pooling pooling_;
   const bool computes_outputs_;  // DeviceComputesOutputs
-  const int32_t group_size_;     // query heads of a KV head
-  const KvLayout kv_layout_;     // of the rank's heads
+  TileCutter cutter_;
   std::vector<int32_t> words_;
   Buffer on_host_, on_device_;
   size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0;  // indices in words_

@@ -18,6 +18,7 @@ class PassGraphs {
   struct Shape {
     int32_t num_tokens = 0;
     int32_t num_segments = 0;
+    int32_t num_prefixes = 0;
     std::vector<const void*> integers;  // the addresses of these, for each rank
     auto operator<=>(const Shape&) const = default;
   };

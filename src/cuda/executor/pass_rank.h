@@ -21,7 +21,7 @@ struct PassRank {
 
   const CudaContext context;
   const ForwardLimits limits;
-  DeviceBatch integers{context.device, context.model};
+  DeviceBatch integers{context.device, context.model, limits};
   Activations memory;
   Launcher launcher{context, &memory};
   LayerOperators layers{context, limits, &memory, &integers, &launcher};

@@ -235,6 +235,21 @@ struct DistanceTerms {
   int32_t num_positions = 0;
 };
 
+// Rows that share their first keys walk them together, in a launch of its own. It ends with partial
+// sums, from which each tile of the launch behind it goes on:
+//
+//   keys:   | shared prefix                | own keys of a
+//           |   one walk: rows of a and b  | own keys of b
+struct SharedPrefix {
+  int32_t num_keys = 0;   // whole steps that the tile's rows have walked; 0: none
+  int32_t first_row = 0;  // of the tile's sequence, among the rows of all tiles of that launch
+};
+struct SharedWalks {
+  const SharedPrefix* of_tiles = nullptr;  // [num_tiles]; null: there are none
+  const float* partial = nullptr;          // AttentionArgs::partial of that launch
+  int32_t tile_rows = 0;                   // of that launch, whose num_segments is the same
+};
+
 // The attention walk (docs/numerics.md, "Attention"), segment by segment. If there is only one
 // segment, `out` is written directly; otherwise MergeSegments makes it from the partial sums.
 struct AttentionArgs {
@@ -243,6 +258,10 @@ struct AttentionArgs {
   int32_t num_tiles = 0;
   int32_t tile_rows = 0;     // AttentionTileRows
   int32_t num_segments = 0;  // of the longest row
+  // A launch over shared prefixes: AttentionTile::first_token is an index in this list of tokens,
+  // and the partial sums are the result. Null: any other launch.
+  const int32_t* tokens = nullptr;
+  SharedWalks shared;
   // The keys that a row sees on either side of its own. keys_before = -1: all; keys_after: at most
   // kAllKeys.
   int32_t keys_before = -1;
@@ -264,7 +283,7 @@ struct AttentionArgs {
   int64_t ldq = 0;
   void* out = nullptr;  // T [tokens, ldo]
   int64_t ldo = 0;
-  // [segments, tiles, kv heads, tile_rows, 2 + head_dim]: maximum, sum, weighted sum of values.
+  // [tiles, segments, kv heads, tile_rows, 2 + head_dim]: maximum, sum, weighted sum of values.
   float* partial = nullptr;
   KvPointers kv;
 };

@@ -69,6 +69,8 @@ enum class KernelId : uint8_t {
   kBiasedAttentionBf16,
   kMergeSegmentsF32,
   kMergeSegmentsBf16,
+  kExtendedMergeSegmentsF32,
+  kExtendedMergeSegmentsBf16,
   kFinishLogits,
   kFindLargest,
   kMergeLargest,

@@ -173,8 +173,10 @@ inline KernelTable MakeKernelTable() {
   AddAttention<AttentionKind::kExtended>(table, kExtendedAttentionF32);
   AddAttention<AttentionKind::kCapped>(table, kCappedAttentionF32);
   AddAttention<AttentionKind::kBiased>(table, kBiasedAttentionF32);
-  At(table, kMergeSegmentsF32) = MergeSegmentsKernel<float>;
-  At(table, kMergeSegmentsBf16) = MergeSegmentsKernel<Bf16>;
+  At(table, kMergeSegmentsF32) = MergeSegmentsKernel<float, AttentionKind::kPlain>;
+  At(table, kMergeSegmentsBf16) = MergeSegmentsKernel<Bf16, AttentionKind::kPlain>;
+  At(table, kExtendedMergeSegmentsF32) = MergeSegmentsKernel<float, AttentionKind::kExtended>;
+  At(table, kExtendedMergeSegmentsBf16) = MergeSegmentsKernel<Bf16, AttentionKind::kExtended>;
   At(table, kFinishLogits) = FinishLogitsKernel<float>;
   At(table, kFindLargest) = FindLargestKernel<float>;
   At(table, kMergeLargest) = MergeLargestKernel<float>;

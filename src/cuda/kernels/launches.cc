@@ -257,15 +257,18 @@ bool StoresManyHeads(const StoreHeadsArgs& a) {
   return a.num_tokens >= kManyHeadTokens && compiled && rotates_all && loads_fours && stores_words;
 }
 
+bool IsExtended(const AttentionArgs& args) {
+  return args.sinks != nullptr || args.tokens != nullptr || args.shared.of_tiles != nullptr;
+}
 AttentionKind KindOf(const AttentionArgs& args) {
   SKEIN_CHECK(args.soft_cap <= 0 || args.distances.terms == nullptr);
   if (args.soft_cap > 0) return AttentionKind::kCapped;
   if (args.distances.terms != nullptr) return AttentionKind::kBiased;
-  return args.sinks != nullptr ? AttentionKind::kExtended : AttentionKind::kPlain;
+  return IsExtended(args) ? AttentionKind::kExtended : AttentionKind::kPlain;
 }
 
 // The kernel of the kind that the arguments need.
-KernelId OfKind(KernelId plain, const AttentionArgs& args) {
+KernelId KernelOfKind(KernelId plain, const AttentionArgs& args) {
   using enum KernelId;
   const int index = static_cast<int>(plain) - static_cast<int>(kAttentionF32);
   switch (KindOf(args)) {
@@ -285,7 +288,7 @@ template <class Shape>
 Launch AttentionLaunch(KernelId kernel, const AttentionArgs& args) {
   const Shape shape(args.head_dim_padded);
   SKEIN_CHECK(shape.stages >= 1 && args.num_tiles <= kMaxAttentionTiles);
-  return {OfKind(kernel, args),
+  return {KernelOfKind(kernel, args),
           {{static_cast<uint32_t>(args.num_kv_heads), static_cast<uint32_t>(args.num_tiles),
             static_cast<uint32_t>(args.num_segments * shape.parts())},
            kAttentionThreads,
@@ -302,10 +305,10 @@ Launch WideAttentionLaunch(KernelId specialized, KernelId kernel, bool has_phase
        static_cast<uint32_t>(args.num_segments)},
       kWideThreads,
       sizeof(WideMemory<kHeadWords>)};
-  if (!has_phases) return {OfKind(kernel, args), shape, args};
+  if (!has_phases) return {KernelOfKind(kernel, args), shape, args};
   shape.threads = kSpecializedThreads;
   shape.shared_bytes = sizeof(SpecializedMemory<kHeadWords>);
-  return {OfKind(specialized, args), shape, args};
+  return {KernelOfKind(specialized, args), shape, args};
 }
 
 }  // namespace
@@ -482,11 +485,12 @@ Launch AttentionLaunch(DType dtype, const AttentionArgs& args, bool has_phases) 
 
 Launch MergeSegmentsLaunch(DType dtype, const AttentionArgs& args) {
   const int64_t rows = int64_t{args.num_tiles} * args.num_kv_heads * args.tile_rows;
-  return {OfType(KernelId::kMergeSegmentsF32, dtype), LanesShape(rows), args};
+  const KernelId f32 =
+      IsExtended(args) ? KernelId::kExtendedMergeSegmentsF32 : KernelId::kMergeSegmentsF32;
+  return {OfType(f32, dtype), LanesShape(rows), args};
 }
 
 int64_t PartialBytes(const AttentionArgs& args) {
-  if (args.num_segments <= 1) return 0;
   const int64_t rows =
       int64_t{args.num_segments} * args.num_tiles * args.num_kv_heads * args.tile_rows;
   return rows * (2 + args.head_dim) * static_cast<int64_t>(sizeof(float));

@@ -1,24 +1,11 @@
 #include "cuda/executor/operators/layer_operators.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.h"
 #include "cuda/kernels/launches.h"
 
 namespace skein::cuda {
-namespace {
-
-float AttentionScale(const ModelConfig& config) {
-  if (config.encoder.relative.span > 0) {
-    return static_cast<float>(1.0 / std::sqrt(3.0 * config.head_dim));
-  }
-  const double scale = config.decoder.attention_scale;
-  return static_cast<float>(scale > 0 ? scale : 1.0 / std::sqrt(double(config.head_dim)));
-}
-
-}  // namespace
-
 bool LayerOperators::Has(int op) const {
   switch (op) {
     case kHeadInput:
@@ -176,7 +163,7 @@ void LayerOperators::Attention(int op) {
     case kFork:
       return CopyForks();
     case kAttention:
-      return Attend();
+      return attention_.Run(layer_, slice_, Gathers(), num_tokens_);
     case kGather:
       return Gather();
     case kGateNorm:
@@ -273,7 +260,7 @@ void LayerOperators::Experts(int op) {
                               .ldo = experts.act.width});
     case kExpertDown:
       return MultiplyExperts(GemmOutput::kStore, experts.act, layer().expert_down, 1,
-                             {.columns = columns_.size(),
+                             {.columns = columns().size(),
                               .out = columns_of(experts.out.as<float>()),
                               .ldo = c.hidden_size});
     case kSumExperts:
@@ -281,7 +268,7 @@ void LayerOperators::Experts(int op) {
                                              .weights = experts.weights.as<float>(),
                                              .num_tokens = m,
                                              .per_token = c.experts_per_token,
-                                             .width = columns_.size(),
+                                             .width = columns().size(),
                                              .stride = c.hidden_size,
                                              .x = columns_of(x())}));
     default:
@@ -355,7 +342,7 @@ void LayerOperators::MultiplyToResidual(LoraProduct product, const Operand& in,
   const bool branches = config().has_branches();
   Multiply(product, in, w, branches ? GemmOutput::kStore : GemmOutput::kAdd,
            {.bias = bias,
-            .columns = columns_.size(),
+            .columns = columns().size(),
             .out = columns_of(branches ? memory_->branch.as<float>() : x()),
             .ldo = config().hidden_size});
 }
@@ -446,21 +433,6 @@ void LayerOperators::MultiplyTerms() {
        .ldo = num_rows}));
 }
 
-RelativeTerms LayerOperators::Terms() const {
-  if (config().encoder.relative.span == 0) return {};
-  return {.rows = integers_->relative().rows,
-          .num_positions = integers_->extras().relative_positions,
-          .num_rows = config().encoder.relative.num_rows(),
-          .num_tokens = num_tokens_,
-          .terms = memory_->relative.terms.as<float>()};
-}
-
-// Those of the rank's heads.
-const float* LayerOperators::Sinks() const {
-  if (layer().sinks == nullptr) return nullptr;
-  return layer().sinks + context_.rank.index * config().num_heads;
-}
-
 void LayerOperators::CopyForks() {
   if (integers_->num_forks() == 0) return;
   const KvLayout& kv = context_.model.kv_layout;
@@ -469,63 +441,6 @@ void LayerOperators::CopyForks() {
                                          .num_kv_heads = kv.num_kv_heads,
                                          .head_dim_padded = kv.head_dim_padded(),
                                          .kv = launcher_.KvOf(layer_)}));
-}
-
-void LayerOperators::Attend() {
-  const DeviceBatch::Tiles tiles = Gathers() ? integers_->gathered_tiles() : integers_->tiles();
-  const int32_t begin = slice_.first, end = begin + slice_.count;
-  const int32_t narrow = std::clamp(tiles.num_wide, begin, end);
-  AttendTiles(tiles, begin, narrow, tiles.rows);
-  AttendTiles(tiles, narrow, end, kAttentionRows);
-}
-
-// The tiles [begin, end), of up to `rows` rows each.
-void LayerOperators::AttendTiles(const DeviceBatch::Tiles& tiles, int32_t begin, int32_t end,
-                                 int32_t rows) {
-  if (begin == end) return;
-  const ModelConfig& c = config();
-  const bool local = c.IsLocal(layer_);
-  // A decision head's own layers hide no options from each other.
-  const uint32_t* const visible = c.IsHeadLayer(layer_) ? nullptr : integers_->visible(local);
-  const BatchExtras& extras = integers_->extras();
-  const int32_t keys_after = c.bidirectional ? kAllKeys : 0;
-  AttentionArgs args = {.tables = integers_->tables(),
-                        .num_tiles = end - begin,
-                        .tile_rows = rows,
-                        .num_segments = tiles.num_segments,
-                        .keys_before = local ? extras.locally_before : -1,
-                        .keys_after = local ? extras.locally_after : keys_after,
-                        .visible = visible,
-                        .visible_words = integers_->visible_words(),
-                        .relative = Terms(),
-                        .distances = context_.weights->distances,
-                        .sinks = Sinks(),
-                        .num_heads = c.num_heads,
-                        .num_kv_heads = c.num_kv_heads,
-                        .head_dim = c.head_dim,
-                        .head_dim_padded = context_.model.kv_layout.head_dim_padded(),
-                        .scale = AttentionScale(c),
-                        .soft_cap = c.decoder.score_cap,
-                        .q = memory_->q.buffer.as<void>(),
-                        .ldq = memory_->q.width,
-                        .out = ColumnsIn(memory_->attn, whole().num_heads * c.head_dim),
-                        .ldo = memory_->attn.width,
-                        .partial = memory_->partial.as<float>(),
-                        .kv = launcher_.KvOf(layer_)};
-  int32_t most = std::min(args.num_tiles, kMaxAttentionTiles);
-  if (args.num_segments > 1) {
-    args.num_tiles = 1;
-    const auto fit = static_cast<int64_t>(memory_->partial.bytes()) / PartialBytes(args);
-    SKEIN_CHECK(fit >= 1);
-    const int64_t count = end - begin, groups = (count + fit - 1) / fit;
-    most = std::min(most, static_cast<int32_t>((count + groups - 1) / groups));
-  }
-  for (int32_t first = begin; first < end; first += most) {
-    args.tiles = tiles.on_device + first;
-    args.num_tiles = std::min(most, end - first);
-    launcher_.Run(AttentionLaunch(dtype_, args, context_.device->has_phases()));
-    if (args.num_segments > 1) launcher_.Run(MergeSegmentsLaunch(dtype_, args));
-  }
 }
 
 void LayerOperators::GateAttention() {

@@ -6,6 +6,7 @@
 #include "cuda/executor/cuda_context.h"
 #include "cuda/executor/device_batch.h"
 #include "cuda/executor/launcher.h"
+#include "cuda/executor/operators/attention_operators.h"
 #include "cuda/executor/operators/layer_op.h"
 #include "cuda/executor/operators/linear_operators.h"
 #include "cuda/executor/operators/lora_operators.h"
@@ -35,12 +36,12 @@ class LayerOperators {
                  const DeviceBatch* integers, Launcher* launcher)
       : context_(context),
         config_(ShareOf(context.rank, context.model.weights->config)),
-        columns_(ColumnsOf(context.rank, config_.hidden_size)),
         limits_(limits),
         dtype_(context.model.weights->dtype),
         memory_(memory),
         integers_(integers),
         launcher_(*launcher),
+        attention_(context, config_, memory, integers, launcher),
         linear_(context, memory, integers, launcher),
         lora_(context, memory, launcher) {}
 
@@ -90,11 +91,7 @@ class LayerOperators {
   void StoreHeads();
   void RoundHeads();
   void MultiplyTerms();
-  RelativeTerms Terms() const;
-  const float* Sinks() const;
   void CopyForks();
-  void Attend();
-  void AttendTiles(const DeviceBatch::Tiles& tiles, int32_t begin, int32_t end, int32_t rows);
   void Gather();
   // attn = attn * sigmoid(gate).
   void GateAttention();
@@ -112,7 +109,8 @@ class LayerOperators {
   const DeviceLayer& layer() const { return context_.weights->layers[layer_]; }
   // The rank's share, and that of a matrix of the residual stream's width.
   const ModelConfig& config() const { return config_; }
-  float* columns_of(float* matrix) const { return matrix + columns_.begin; }
+  ColumnRange columns() const { return ColumnsOf(context_.rank, config_.hidden_size); }
+  float* columns_of(float* matrix) const { return matrix + columns().begin; }
   // The rank's columns of an operand whose ranks have `width` columns together.
   std::byte* ColumnsIn(const Operand& operand, int64_t width) const;
   const ModelConfig& whole() const { return context_.model.weights->config; }
@@ -123,12 +121,12 @@ class LayerOperators {
 
   const CudaContext& context_;
   const ModelConfig config_;
-  const ColumnRange columns_;
   const ForwardLimits& limits_;
   const DType dtype_;
   const Activations* const memory_;
   const DeviceBatch* const integers_;
   Launcher& launcher_;
+  AttentionOperators attention_;
   LinearOperators linear_;
   LoraOperators lora_;
   int32_t num_tokens_ = 0;

@@ -183,12 +183,12 @@ void OperatorSlices::Attend(const BatchWork& work, int32_t keys_before, int32_t 
   const int32_t group = config_.num_heads / config_.num_kv_heads;
   const double products_of_key = 2.0 * config_.head_dim * config_.num_kv_heads / num_ranks_;
   slices->assign(1, {0, 0, kLaunchUs});
-  for (const AttentionTile& tile : work.tiles) {
-    const int32_t rows = std::min(work.tile_rows, tile.num_tokens * group - tile.first_row);
+  const auto add = [&](const AttentionTile& tile, int32_t tile_rows, int32_t left_out) {
+    const int32_t rows = std::min(tile_rows, tile.num_tokens * group - tile.first_row);
     const int32_t last = tile.begin + (tile.first_row + rows - 1) / group;
     const int32_t end = std::min(last + 1 + keys_after, tile.num_keys);
     const int32_t first =
-        keys_before < 0 ? 0 : std::max(0, tile.begin + tile.first_row / group - keys_before);
+        keys_before < 0 ? left_out : std::max(0, tile.begin + tile.first_row / group - keys_before);
     const double keys = rows > 0 ? std::max(end - first, 1) : 0;
     const double us = std::max(0, rows) * keys * products_of_key / AttentionRateOf(dtype_);
     if (slices->back().count > 0 && slices->back().us + us > slice_us_) {
@@ -196,6 +196,13 @@ void OperatorSlices::Attend(const BatchWork& work, int32_t keys_before, int32_t 
     }
     ++slices->back().count;
     slices->back().us += us;
+  };
+  const bool shares = keys_before < 0 && !work.prefixes.empty();
+  if (shares) {
+    for (const AttentionTile& tile : work.prefixes) add(tile, work.prefix_rows, 0);
+  }
+  for (size_t i = 0; i < work.tiles.size(); ++i) {
+    add(work.tiles[i], work.tile_rows, shares ? work.shared[i].num_keys : 0);
   }
 }
 

@@ -36,6 +36,11 @@ struct BatchWork {
   // The keys that a row sees on either side of its own in layers with a window, at most.
   int32_t locally_before = 0, locally_after = 0;
   int32_t delta_tokens = 0;  // that the delta rule takes one after the other
+  // Walks of shared prefixes, which come first in layers without a window, and what they leave out
+  // of each of `tiles`. Both are empty if there are none.
+  std::span<const AttentionTile> prefixes = {};
+  int32_t prefix_rows = 0;
+  std::span<const SharedPrefix> shared = {};
 };
 
 // The slices of a model's operators for one batch:

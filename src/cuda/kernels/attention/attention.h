@@ -49,7 +49,9 @@ __device__ __forceinline__ void WalkWide(const AttentionArgs& a, const Attention
   const RowRange range(a, tile, tile.first_row + row, kAttentionRows, segment);
   const bool has_rows = range.count > 0 && row < a.tile_rows;
   const PanelColumns columns(lane);
+  const int first_element = part * Shape::kTiles * 8;
   WalkState<Shape::kTiles> state;
+  TakeShared<Shape::kKind>(a, rows, tile_index, row, segment, first_element, lane, state);
   int stage = 0, next_stage = stages - 1;
   for (int step = begin; step < end; step += kKeysPerStep) {
     if (stages == 1) {
@@ -96,7 +98,7 @@ __device__ __forceinline__ void WalkWide(const AttentionArgs& a, const Attention
     next_stage = next_stage + 1 == stages ? 0 : next_stage + 1;
   }
   if (!has_rows) return;
-  WriteRows<Shape::kKind>(a, rows, tile_index, row, segment, part * Shape::kTiles * 8, lane, state);
+  WriteRows<Shape::kKind>(a, rows, tile_index, row, segment, first_element, lane, state);
 }
 
 // Grid: KV heads, tiles, segments x parts. A part is 8 * kTiles elements of the values. Wider heads
@@ -115,7 +117,8 @@ __global__ void __launch_bounds__(
   // A prompt's last tiles see most keys, so they begin first.
   const int tile_index = a.num_tiles - 1 - static_cast<int>(blockIdx.y);
   const AttentionTile tile = a.tiles[tile_index];
-  const RowRange range(a, tile, tile.first_row, a.tile_rows, segment);
+  RowRange range(a, tile, tile.first_row, a.tile_rows, segment);
+  range.SkipShared<kKind>(a, tile_index);
   const int begin = range.begin / kKeysPerStep * kKeysPerStep, end = range.end;
   if (range.count <= 0 || begin >= end) return;
   auto& shared = SharedMemory<AttentionShared<T>>();
@@ -124,7 +127,7 @@ __global__ void __launch_bounds__(
   const bool narrow = kChunks > 0 || (range.count <= kAttentionRows && steps.shape().stages > 1);
   const Lane lane;
   const int row = narrow ? 0 : static_cast<int>(threadIdx.x) / 32 * kAttentionRows;
-  const QueryRows<T> rows(a, tile, tile.first_row + row, lane);
+  const QueryRows<T> rows(OfKind<kKind>(), a, tile, tile.first_row + row, lane);
   const QueryWords<T, kChunks> q(rows, lane);
   steps.ShareBlocks();
   __syncthreads();

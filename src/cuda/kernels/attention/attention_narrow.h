@@ -119,6 +119,12 @@ struct RowSums {
       sums[i] = fmaf(sums[i], factor, SumOfWeights(shared, row + 8 * i, lane));
     }
   }
+  // Goes on from the sums of a state.
+  template <int kTiles>
+  __device__ __forceinline__ void Take(const WalkState<kTiles>& state) {
+#pragma unroll
+    for (int i = 0; i < kLaneRows; ++i) sums[i] = __shfl_sync(kAllLanes, state.sum[i], row * 4);
+  }
   // Gives them to the lanes that have the rows' values. Overwrites the maxima.
   template <typename T, int kTiles>
   __device__ __forceinline__ void Share(const Lane& to, AttentionShared<T>& shared,
@@ -160,8 +166,11 @@ __device__ __forceinline__ void WalkNarrow(const AttentionArgs& a, int tile_inde
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const PanelColumns columns(lane);
   const SharedWeights<T, kLaneRows> weights{shared, lane};
+  const int first_element = (part * Shape::kTiles + warp * 2 * kPanels) * 8;
   RowSums<kLaneRows> sums(lane);
   WalkState<2 * kPanels> state;
+  TakeShared<Shape::kKind>(a, rows, tile_index, 0, segment, first_element, lane, state);
+  if constexpr (Shape::kKind != AttentionKind::kPlain) sums.Take(state);
   const int of_warp = warp * head_words * kPanelWidth;  // the warp's panel of K
   WaitForGroups(2 * stages - 2);
   __syncthreads();
@@ -201,8 +210,7 @@ __device__ __forceinline__ void WalkNarrow(const AttentionArgs& a, int tile_inde
     stage = next;
   }
   sums.Share(lane, shared, state);
-  WriteRows<Shape::kKind>(a, rows, tile_index, 0, segment,
-                          (part * Shape::kTiles + warp * 2 * kPanels) * 8, lane, state);
+  WriteRows<Shape::kKind>(a, rows, tile_index, 0, segment, first_element, lane, state);
 }
 
 }  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE

@@ -30,7 +30,7 @@ __device__ __forceinline__ int FirstKey(const AttentionArgs& a, const AttentionT
 // plain kernels keep their registers.
 enum class AttentionKind : uint8_t {
   kPlain,
-  kExtended,  // sinks
+  kExtended,  // sinks, and walks of shared prefixes
   // For heads of any width alone:
   kCapped,  // the same, and soft caps
   kBiased,  // the same as kExtended, and DistanceTerms
@@ -61,6 +61,16 @@ struct RowRange {
     end = end < of_segment + kKeysPerSegment ? end : of_segment + kKeysPerSegment;
   }
 
+  // Leaves out the keys that a walk of a shared prefix has seen.
+  template <AttentionKind kKind>
+  __device__ __forceinline__ void SkipShared(const AttentionArgs& a, int tile_index) {
+    if constexpr (kKind != AttentionKind::kPlain) {
+      if (a.shared.of_tiles == nullptr || count <= 0) return;
+      const int num_keys = a.shared.of_tiles[tile_index].num_keys;
+      if (begin < num_keys) begin = num_keys;
+    }
+  }
+
   // Whether any of the rows sees a key of the step that begins with the key `step`; whether each of
   // them sees all keys of it.
   __device__ __forceinline__ bool Sees(int step) const {
@@ -74,11 +84,25 @@ struct RowRange {
   int begin = 0, common_begin = 0, common_end = 0, end = 0;
 };
 
+// The kind as a value of a type.
+template <AttentionKind kKind>
+struct OfKind {};
+
+// The token with an index in a tile's list of tokens.
+template <AttentionKind kKind>
+__device__ __forceinline__ int TokenAt(OfKind<kKind>, const AttentionArgs& a, int index) {
+  if constexpr (kKind != AttentionKind::kPlain) {
+    if (a.tokens != nullptr) return a.tokens[index];
+  }
+  return index;
+}
+
 // A lane's two query rows: row group and row group + 8 of the 16 that begin with `first_row`.
 template <typename T>
 struct QueryRows {
-  __device__ __forceinline__ QueryRows(const AttentionArgs& a, const AttentionTile& tile,
-                                       int first_row, const Lane& lane) {
+  template <AttentionKind kKind>
+  __device__ __forceinline__ QueryRows(OfKind<kKind> kind, const AttentionArgs& a,
+                                       const AttentionTile& tile, int first_row, const Lane& lane) {
     const int group_size = a.num_heads / a.num_kv_heads, kv_head = static_cast<int>(blockIdx.x);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -88,9 +112,9 @@ struct QueryRows {
       const int head = kv_head * group_size + (exists[i] ? row - token * group_size : 0);
       keys[i] = exists[i] ? EndOfKeys(a, tile, tile.begin + token) : 0;
       first[i] = FirstKey(a, tile, tile.begin + token);
-      in_batch[i] = tile.first_token + token;
-      q[i] = static_cast<const T*>(a.q) + (tile.first_token + token) * a.ldq + head * a.head_dim;
-      out[i] = static_cast<T*>(a.out) + (tile.first_token + token) * a.ldo + head * a.head_dim;
+      in_batch[i] = TokenAt(kind, a, tile.first_token + token);
+      q[i] = static_cast<const T*>(a.q) + in_batch[i] * a.ldq + head * a.head_dim;
+      out[i] = static_cast<T*>(a.out) + in_batch[i] * a.ldo + head * a.head_dim;
     }
     origin = tile.first_token - tile.begin;
     words = a.head_dim * static_cast<int>(sizeof(T)) / 4;
@@ -166,12 +190,52 @@ struct WalkState {
   float values[kTiles][4] = {};
 };
 
-// The address of a row's partial sums of a segment.
+// The index of a row's partial sums of a segment, in a launch with tiles of `tile_rows` rows.
+__device__ __forceinline__ int64_t PartialIndex(const AttentionArgs& a, int segment, int tile,
+                                                int kv_head, int tile_rows, int row) {
+  const int64_t tile_index =
+      (static_cast<int64_t>(tile) * a.num_segments + segment) * a.num_kv_heads + kv_head;
+  return (tile_index * tile_rows + row) * (2 + a.head_dim);
+}
 __device__ __forceinline__ float* PartialOf(const AttentionArgs& a, int segment, int tile,
                                             int kv_head, int row) {
-  const int64_t tile_index =
-      (static_cast<int64_t>(segment) * a.num_tiles + tile) * a.num_kv_heads + kv_head;
-  return a.partial + (tile_index * a.tile_rows + row) * (2 + a.head_dim);
+  return a.partial + PartialIndex(a, segment, tile, kv_head, a.tile_rows, row);
+}
+// Those of a row in the launch over shared prefixes.
+__device__ __forceinline__ const float* SharedPartialOf(const AttentionArgs& a, int segment,
+                                                        int kv_head, int row) {
+  const int rows = a.shared.tile_rows, tile = row / rows;
+  return a.shared.partial + PartialIndex(a, segment, tile, kv_head, rows, row - tile * rows);
+}
+
+// Goes on from the walk of a shared prefix, if it ends in the segment. The arguments are those of
+// WriteRows.
+template <AttentionKind kKind, typename T, int kTiles>
+__device__ __forceinline__ void TakeShared(const AttentionArgs& a, const QueryRows<T>& rows,
+                                           int tile_index, int row_in_tile, int segment,
+                                           int first_element, const Lane& lane,
+                                           WalkState<kTiles>& state) {
+  if constexpr (kKind != AttentionKind::kPlain) {
+    if (a.shared.of_tiles == nullptr) return;
+    const SharedPrefix prefix = a.shared.of_tiles[tile_index];
+    if (prefix.num_keys <= segment * kKeysPerSegment) return;
+    const int first_row = prefix.first_row + a.tiles[tile_index].first_row + row_in_tile;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      if (!rows.exists[i]) continue;
+      const float* const partial =
+          SharedPartialOf(a, segment, static_cast<int>(blockIdx.x), first_row + lane.group + 8 * i);
+      const int first = first_element + lane.quad * 2;
+      state.max[i] = partial[0];
+      state.sum[i] = partial[1];
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        if (first + tile * 8 >= a.head_dim) break;
+        state.values[tile][2 * i] = partial[2 + first + tile * 8];
+        state.values[tile][2 * i + 1] = partial[3 + first + tile * 8];
+      }
+    }
+  }
 }
 
 // The query head of a row of a sequence.
@@ -205,7 +269,9 @@ __device__ __forceinline__ void WriteRows(const AttentionArgs& a, const QueryRow
     if (rows.keys[i] <= segment * kKeysPerSegment) continue;  // nothing of it is in the segment
     if (rows.first[i] >= (segment + 1) * kKeysPerSegment) continue;
     const int first = first_element + lane.quad * 2;
-    if (a.num_segments > 1) {
+    bool writes_partial = a.num_segments > 1;
+    if constexpr (kKind != AttentionKind::kPlain) writes_partial |= a.tokens != nullptr;
+    if (writes_partial) {
       float* partial = PartialOf(a, segment, tile_index, static_cast<int>(blockIdx.x),
                                  row_in_tile + lane.group + 8 * i);
       partial[0] = state.max[i];
@@ -236,7 +302,7 @@ __device__ __forceinline__ void WriteRows(const AttentionArgs& a, const QueryRow
 
 // Merges the segments of each row, left to right. 16 lanes compute each row of each tile and KV
 // head.
-template <typename T>
+template <typename T, AttentionKind kKind>
 __global__ void MergeSegmentsKernel(AttentionArgs a) {
   LetNextKernelStart();
   WaitForPreviousKernel();
@@ -254,11 +320,21 @@ __global__ void MergeSegmentsKernel(AttentionArgs a) {
   const int first = FirstKey(a, tile, tile.begin + token) / kKeysPerSegment;
   const int head = HeadOfRow(a, kv_head, of_sequence);
   T* out = static_cast<T*>(a.out) + (tile.first_token + token) * a.ldo + head * a.head_dim;
+  SharedPrefix prefix;
+  if constexpr (kKind != AttentionKind::kPlain) {
+    if (a.shared.of_tiles != nullptr) prefix = a.shared.of_tiles[tile_index];
+  }
+  const auto part_of = [&](int segment) -> const float* {
+    if (kKind != AttentionKind::kPlain && (segment + 1) * kKeysPerSegment <= prefix.num_keys) {
+      return SharedPartialOf(a, segment, kv_head, prefix.first_row + of_sequence);
+    }
+    return PartialOf(a, segment, tile_index, kv_head, row);
+  };
   for (int d = at.lane; d < a.head_dim; d += kRowLanes) {
-    const float* part = PartialOf(a, first, tile_index, kv_head, row);
+    const float* part = part_of(first);
     float max = part[0], sum = part[1], value = part[2 + d];
     for (int segment = first + 1; segment < segments; ++segment) {
-      part = PartialOf(a, segment, tile_index, kv_head, row);
+      part = part_of(segment);
       const float new_max = part[0] > max ? part[0] : max;
       // With hidden keys, a row may have seen none up to here.
       const float finite = FiniteMax(new_max);
@@ -267,7 +343,9 @@ __global__ void MergeSegmentsKernel(AttentionArgs a) {
       sum = fmaf(sum, factor, part[1] * part_factor);
       value = fmaf(value, factor, part[2 + d] * part_factor);
     }
-    if (a.sinks != nullptr) sum = WithSink(a, head, max, sum);
+    if (kKind != AttentionKind::kPlain && a.sinks != nullptr) {
+      sum = WithSink(a, head, max, sum);
+    }
     Round((value + 0.0f) * (1.0f / sum), out + d);
   }
 }

@@ -149,10 +149,11 @@ __device__ __forceinline__ void ConsumeRows(const AttentionArgs& a, const Attent
   constexpr int kTiles = kChunks * kMmaWords / 4;
   const int row = static_cast<int>(threadIdx.x) / 32 * kAttentionRows;
   const Lane lane;
-  const QueryRows<Bf16> rows(a, tile, tile.first_row + row, lane);
+  const QueryRows<Bf16> rows(OfKind<kKind>(), a, tile, tile.first_row + row, lane);
   const QueryWords<Bf16, kChunks> q(rows, lane);
   const RowRange range(a, tile, tile.first_row + row, kAttentionRows, segment);
   WalkState<kTiles> state;
+  TakeShared<kKind>(a, rows, tile_index, row, segment, 0, lane, state);
   WeightWords weights;
   float scores[kKeyTiles][4], max[2];
   RingPlace<SpecializedMemory<kChunks * kMmaWords>::kStages> stage, next;
@@ -199,7 +200,8 @@ __global__ void __launch_bounds__(kSpecializedThreads, 1)
     // As in AttentionKernel, the tiles that see most keys begin first.
     const int tile_index = a.num_tiles - 1 - static_cast<int>(blockIdx.y);
     const AttentionTile tile = a.tiles[tile_index];
-    const RowRange of_tile(a, tile, tile.first_row, a.tile_rows, segment);
+    RowRange of_tile(a, tile, tile.first_row, a.tile_rows, segment);
+    of_tile.SkipShared<kKind>(a, tile_index);
     const int begin = of_tile.begin / kKeysPerStep * kKeysPerStep, end = of_tile.end;
     if (of_tile.count <= 0 || begin >= end) return;
     using Memory = SpecializedMemory<kChunks * kMmaWords>;

@@ -191,5 +191,59 @@ TEST(AttentionKernel, CapsAndSinksGoTogether) {
   EXPECT_TRUE(SameBits(attention.Run(true), attention.Expected()));
 }
 
+// The rows of the launch over the prefix, of its kernels, and of those behind it.
+struct SharedCase {
+  Shape heads;
+  testing::AttentionTiles tiles;
+  int32_t prefix_rows;
+};
+constexpr SharedCase kShared[] = {
+    {{DType::kBf16, 4, 2, 64}, kNarrow, 16},        {{DType::kBf16, 6, 2, 128}, kNarrow, 128},
+    {{DType::kBf16, 10, 2, 64}, kFourWarps, 16},    {{DType::kBf16, 4, 1, 64}, kWide, 128},
+    {{DType::kBf16, 6, 2, 128}, kWide, 16},         {{DType::kBf16, 4, 1, 64}, kSpecialized, 128},
+    {{DType::kBf16, 6, 2, 128}, kSpecialized, 128}, {{DType::kBf16, 6, 2, 24}, kWide, 64},
+    {{DType::kBf16, 4, 2, 256}, kNarrow, 16},       {{DType::kF32, 4, 2, 16}, kWide, 16},
+    {{DType::kF32, 3, 1, 72}, kNarrow, 64},
+};
+
+void CheckShared(const SharedCase& one, std::vector<Sequence> sequences, int32_t num_keys,
+                 RandomValues& random, bool in_any_order, bool sinks) {
+  Attention attention(random, one.heads, one.tiles, std::move(sequences), num_keys);
+  if (sinks) attention.AddSinks(random);
+  attention.SharePrefix(num_keys, one.prefix_rows);
+  EXPECT_TRUE(SameBits(attention.Run(in_any_order), attention.Expected()))
+      << NameOf(one.heads.dtype) << " " << one.heads.num_heads << " " << one.heads.head_dim << " "
+      << static_cast<int>(one.tiles) << " " << num_keys;
+}
+
+// Decodes, chunks, and a token right behind the prefix.
+TEST(AttentionKernel, WalksGoOnBehindSharedPrefixes) {
+  RandomValues random;
+  for (const SharedCase& one : kShared) {
+    CheckShared(one, {{64, 1}, {70, 9}, {random.Integer(128, 250), 1}, {100, 40}}, 64, random, true,
+                false);
+    CheckShared(one, {{random.Integer(260, 300), 3}, {192, 1}, {193, 1}}, 192, random, false, true);
+  }
+}
+
+// The prefix ends in a segment, and with one.
+TEST(AttentionKernel, SharedPrefixesMayHaveSegments) {
+  RandomValues random;
+  for (const SharedCase& one : kShared) {
+    if (one.heads.head_dim > 64) continue;
+    for (const int32_t keys : {kKeysPerSegment + 128, kKeysPerSegment}) {
+      CheckShared(one, {{kKeysPerSegment + 130, 2}, {kKeysPerSegment + 300, 9}}, keys, random,
+                  false, keys == kKeysPerSegment);
+    }
+  }
+}
+
+TEST(AttentionKernel, CappedScoresShareAPrefix) {
+  RandomValues random;
+  SharedCase one = {{DType::kBf16, 4, 2, 256}, kFourWarps, 16};
+  one.heads.soft_cap = 2;
+  CheckShared(one, {{70, 9}, {140, 30}}, 64, random, false, false);
+}
+
 }  // namespace
 }  // namespace skein::cuda

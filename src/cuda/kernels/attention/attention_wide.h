@@ -240,7 +240,8 @@ __global__ void __launch_bounds__(kWideThreads, 1) WideAttentionKernel(Attention
   // As in AttentionKernel, the tiles that see most keys begin first.
   const int tile_index = a.num_tiles - 1 - static_cast<int>(blockIdx.y);
   const AttentionTile tile = a.tiles[tile_index];
-  const RowRange of_tile(a, tile, tile.first_row, a.tile_rows, segment);
+  RowRange of_tile(a, tile, tile.first_row, a.tile_rows, segment);
+  of_tile.SkipShared<kKind>(a, tile_index);
   const int begin = of_tile.begin / kKeysPerStep * kKeysPerStep, end = of_tile.end;
   if (of_tile.count <= 0 || begin >= end) return;
   auto& memory = SharedMemory<WideMemory<kHeadWords>>();
@@ -249,11 +250,12 @@ __global__ void __launch_bounds__(kWideThreads, 1) WideAttentionKernel(Attention
     memory.blocks[thread] = BlockOfSegment(a, tile, segment, begin, end, thread);
   }
   const Lane lane;
-  const QueryRows<Bf16> rows(a, tile, tile.first_row + row, lane);
+  const QueryRows<Bf16> rows(OfKind<kKind>(), a, tile, tile.first_row + row, lane);
   const QueryWords<Bf16, kChunks> q(rows, lane);
   const RowRange range(a, tile, tile.first_row + row, kAttentionRows, segment);
   const WideSteps<kHeadWords> steps(memory, segment, end);
   WalkState<kTiles> state;
+  TakeShared<kKind>(a, rows, tile_index, row, segment, 0, lane, state);
   __syncthreads();
   steps.Copy(begin);
   int odd = 0;
@@ -273,6 +275,9 @@ __global__ void __launch_bounds__(kWideThreads, 1) WideAttentionKernel(Attention
     WeightWords weights;
     weights.Take(scores, lane);
     BeginValues(weights, now, lane, state);
+    // Sums that are loaded in front of the loop would let ptxas serialize all products. It costs
+    // nothing: GPUs with products in the background have SpecializedAttentionKernel.
+    if constexpr (kKind != AttentionKind::kPlain) WaitForProducts<0>();
     odd = 1 - odd;
   }
   WaitForProducts<0>();
