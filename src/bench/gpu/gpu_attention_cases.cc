@@ -1,5 +1,6 @@
 #include "bench/gpu/gpu_attention_cases.h"
 
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -11,6 +12,10 @@
 namespace skein {
 namespace {
 
+// A case may have more than the walk: sinks, capped scores or terms of distances. The walk of a
+// prefix has its partial sums as its result; another one goes on behind a prefix.
+enum class Extra : uint8_t { kNone, kSinks, kCap, kDistances, kPrefix, kBehindPrefix };
+
 // Tokens of one sequence with kKeys keys: the last ones, or those in the middle if they see keys
 // behind their own. Two query heads share one KV head; with terms, each has its own.
 struct AttentionCase {
@@ -21,8 +26,10 @@ struct AttentionCase {
   int32_t keys_before = -1, keys_after = 0;
   bool hides_keys = false;
   bool has_terms = false;  // of all keys' tokens
+  Extra extra = Extra::kNone;
 
-  constexpr int32_t num_kv_heads() const { return has_terms ? kHeads : 1; }
+  constexpr bool has_own_keys() const { return has_terms || extra == Extra::kDistances; }
+  constexpr int32_t num_kv_heads() const { return has_own_keys() ? kHeads : 1; }
   constexpr int32_t rows() const { return num_tokens * kHeads / num_kv_heads(); }
   constexpr int32_t begin() const { return (kKeys - num_tokens) / (keys_after > 0 ? 2 : 1); }
 };
@@ -42,9 +49,15 @@ constexpr AttentionCase WithHiddenKeys(AttentionCase one) {
   return one;
 }
 
+constexpr AttentionCase With(Extra extra, AttentionCase one) {
+  one.extra = extra;
+  return one;
+}
+
 int32_t TileRows(DType dtype, const AttentionCase& one) {
   constexpr auto kManyBlocks = std::numeric_limits<int64_t>::max();
-  const bool four_warps = one.hides_keys || one.has_terms;
+  const bool four_warps =
+      one.hides_keys || one.has_terms || one.extra == Extra::kCap || one.extra == Extra::kDistances;
   const int32_t wide = four_warps ? cuda::kFourWarpRows : cuda::WideRows(dtype, one.head_dim);
   return cuda::AttentionTileRows(wide, one.rows(), kManyBlocks);
 }
@@ -78,6 +91,44 @@ cuda::RelativeTerms RandomTerms(GpuOperands& operands, int32_t num_tokens) {
           .terms = operands.Put(operands.Random(count))};
 }
 
+// The keys of a shared prefix: two steps, or the first one.
+constexpr int32_t kPrefixKeys = 2 * kKeysPerStep;
+
+void AddExtra(GpuOperands& operands, const AttentionCase& one, cuda::AttentionArgs* args) {
+  using cuda::kAttentionRows;
+  constexpr int32_t kHeads = AttentionCase::kHeads, kPositions = AttentionCase::kKeys;
+  switch (one.extra) {
+    case Extra::kNone:
+      return;
+    case Extra::kSinks:
+      args->sinks = operands.Put(operands.Random(kHeads));
+      return;
+    case Extra::kCap:
+      args->soft_cap = 1.5f;
+      return;
+    case Extra::kDistances:
+      args->distances = {operands.Put(operands.Random(kHeads * 2 * kPositions)), 2 * kPositions,
+                         kPositions};
+      return;
+    case Extra::kPrefix: {
+      std::vector<int32_t> tokens;
+      for (int32_t i = one.num_tokens; i-- > 0;) tokens.push_back(i);
+      args->tokens = operands.Put(tokens);
+      args->partial = operands.Put(std::vector<float>(cuda::PartialBytes(*args) / sizeof(float)));
+      return;
+    }
+    case Extra::kBehindPrefix: {
+      const int32_t num_rows = CeilDiv(one.rows(), kAttentionRows) * kAttentionRows;
+      std::vector<float> partial = operands.Random(size_t(num_rows) * (2 + one.head_dim));
+      for (float& x : partial) x = std::abs(x);
+      args->shared = {operands.Put(std::vector<cuda::SharedPrefix>(args->num_tiles,
+                                                                   {.num_keys = kKeysPerStep})),
+                      operands.Put(partial), kAttentionRows};
+      return;
+    }
+  }
+}
+
 template <typename T, AttentionCase kCase>
 Result<std::vector<float>> RunAttention(cuda::Device& device, uint64_t seed) {
   constexpr DType kType = std::is_same_v<T, Bf16> ? DType::kBf16 : DType::kF32;
@@ -93,7 +144,9 @@ Result<std::vector<float>> RunAttention(cuda::Device& device, uint64_t seed) {
   const int32_t tile_rows = TileRows(kType, kCase);
   std::vector<cuda::AttentionTile> tiles;
   for (int32_t row = 0; row < kCase.rows(); row += tile_rows) {
-    tiles.push_back({0, kTokens, kCase.begin(), 0, row, AttentionCase::kKeys});
+    const bool prefix = kCase.extra == Extra::kPrefix;
+    tiles.push_back({0, kTokens, prefix ? kPrefixKeys : kCase.begin(), 0, row,
+                     prefix ? kPrefixKeys : AttentionCase::kKeys});
   }
   auto* out = static_cast<T*>(operands.Make(kRows * kDim * sizeof(T)));
   auto* kv = operands.Put(typed(layout.total_bytes() / sizeof(T)));
@@ -123,6 +176,11 @@ Result<std::vector<float>> RunAttention(cuda::Device& device, uint64_t seed) {
     args.visible_words = kVisibleWords;
   }
   if (kCase.has_terms) args.relative = RandomTerms(operands, kTokens);
+  AddExtra(operands, kCase, &args);
+  if (kCase.extra == Extra::kPrefix) {
+    return operands.Run(cuda::AttentionLaunch(kType, args, device.has_phases()), args.partial,
+                        cuda::PartialBytes(args) / sizeof(float));
+  }
   return operands.Run(cuda::AttentionLaunch(kType, args, device.has_phases()), out, kRows * kDim);
 }
 
@@ -132,6 +190,8 @@ std::vector<GpuCase> GpuAttentionCases() {
   constexpr AttentionCase kWindow = {.keys_before = 50};
   constexpr AttentionCase kSides = {.num_tokens = 90, .keys_before = 40, .keys_after = 20};
   constexpr AttentionCase kFew = WithTokens(8, kBothSidesCase);
+  constexpr AttentionCase kFewTokens = WithTokens(8, kPromptCase);
+  constexpr AttentionCase kMany = WithTokens(100, kPromptCase);
   constexpr AttentionCase kTerms = {
       .num_tokens = AttentionCase::kKeys, .keys_after = cuda::kAllKeys, .has_terms = true};
   return {
@@ -157,6 +217,23 @@ std::vector<GpuCase> GpuAttentionCases() {
        RunAttention<Bf16, WithHiddenKeys(WithHeadsOf(128, kBothSidesCase))>},
       {"terms f32", true, RunAttention<float, kTerms>},
       {"terms bf16", false, RunAttention<Bf16, kTerms>},
+      {"sinks f32", true, RunAttention<float, With(Extra::kSinks, kPromptCase)>},
+      {"sinks bf16", false, RunAttention<Bf16, With(Extra::kSinks, kPromptCase)>},
+      {"sinks bf16, decode", false, RunAttention<Bf16, With(Extra::kSinks, kDecodeCase)>},
+      {"sinks bf16, many", false, RunAttention<Bf16, With(Extra::kSinks, kMany)>},
+      {"caps f32", true, RunAttention<float, With(Extra::kCap, kPromptCase)>},
+      {"caps bf16", false, RunAttention<Bf16, With(Extra::kCap, kPromptCase)>},
+      {"caps bf16, decode", false, RunAttention<Bf16, With(Extra::kCap, kDecodeCase)>},
+      {"distances f32", true, RunAttention<float, With(Extra::kDistances, kBothSidesCase)>},
+      {"distances bf16", false, RunAttention<Bf16, With(Extra::kDistances, kBothSidesCase)>},
+      {"prefix f32", true, RunAttention<float, With(Extra::kPrefix, kPromptCase)>},
+      {"prefix bf16", false, RunAttention<Bf16, With(Extra::kPrefix, kFewTokens)>},
+      {"prefix bf16, 128", false,
+       RunAttention<Bf16, WithHeadsOf(128, With(Extra::kPrefix, kPromptCase))>},
+      {"behind a prefix f32", true, RunAttention<float, With(Extra::kBehindPrefix, kPromptCase)>},
+      {"behind a prefix bf16", false, RunAttention<Bf16, With(Extra::kBehindPrefix, kFewTokens)>},
+      {"behind a prefix bf16, 128", false,
+       RunAttention<Bf16, WithHeadsOf(128, With(Extra::kBehindPrefix, kPromptCase))>},
   };
 }
 

@@ -6,7 +6,8 @@
 
 namespace skein {
 
-// Cases of attention: causal, with windows, to keys on both sides, and with hidden keys.
+// Cases of attention: causal, with windows, to keys on both sides, with hidden keys,
+// sinks, caps and terms, and of shared prefixes.
 std::vector<GpuCase> GpuAttentionCases();
 
 }  // namespace skein

@@ -325,6 +325,15 @@ Result<std::vector<float>> RunBranch(Device& device, uint64_t seed) {
                       x, kRows * kWidth);
 }
 
+Result<std::vector<float>> RunFinishLogits(Device& device, uint64_t seed) {
+  constexpr int32_t kLogits = 3000;
+  GpuOperands operands(device, seed);
+  float* const x = operands.Put(operands.Random(kLogits));
+  return operands.Run(
+      cuda::FinishLogitsLaunch({.x = x, .num_logits = kLogits, .divisor = 3, .cap = 0.5f}), x,
+      kLogits);
+}
+
 // The indices of the largest, between the marks of finite rows.
 Result<std::vector<float>> RunFindLargest(Device& device, uint64_t seed) {
   constexpr int32_t kRows = 20, kWidth = 3000;
@@ -368,6 +377,7 @@ std::vector<GpuCase> GpuCases() {
       {"gather", true, RunGather},
       {"share columns", true, RunShareColumns},
       {"branch", true, RunBranch},
+      {"finish_logits", true, RunFinishLogits},
       {"find_largest", true, RunFindLargest},
   };
   for (const std::vector<GpuCase>& of : {GpuAttentionCases(), GpuLinearCases()}) {

@@ -69,7 +69,7 @@ std::string NameOf(const Launch& launch) {
   if (id == kShareColumns) return "columns to other devices";
   if (IsBetween(id, kStoreHeadsF32, kStoreHeadsBf16Head128)) return "heads";
   if (IsBetween(id, kAttentionF32, kBiasedAttentionBf16)) return "attention";
-  if (IsBetween(id, kMergeSegmentsF32, kMergeSegmentsBf16)) return "merged segments";
+  if (IsBetween(id, kMergeSegmentsF32, kExtendedMergeSegmentsBf16)) return "merged segments";
   if (IsBetween(id, kFindLargest, kMergeLargest)) return "largest";
   if (IsBetween(id, kChooseExperts, kSumExperts)) return "choice of experts";
   if (id >= kF32Few16Store) {  // products of f32, of integers, of experts
