@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/threads/processor_speeds.h"
 #include "base/threads/thread_team.h"
 #include "model/config/encoders/sparse_config.h"
 #include "model/forward/pass.h"
@@ -430,8 +431,11 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
   if (options.kv_cache_bytes > 0 || options.num_kv_blocks > 0) {
     SKEIN_RETURN_IF_ERROR(PlanKv(options, config, block_bytes).status());  // before the slow part
   }
-  const std::vector<NumaNode> nodes = NumaNodes(options.numa_folder);
+  std::vector<NumaNode> nodes = NumaNodes(options.numa_folder);
+  std::vector<float> speeds = ProcessorSpeeds(nodes);
+  SortBySpeed(speeds, &nodes);
   auto team = std::make_unique<ThreadTeam>(ThreadsOrAll(options.threads));
+  team->SetSpeeds(std::move(speeds));
   SKEIN_RETURN_IF_ERROR(BindThreads(options, nodes, team.get()));
   SKEIN_ASSIGN_OR_RETURN(ModelWeights weights,
                          LoadWeights(files, config, types, *team, options.progress));

@@ -14,11 +14,12 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string_view>
 #include <system_error>
 #include <thread>
+
+#include "base/threads/sys_file.h"
 
 namespace skein {
 namespace {
@@ -32,13 +33,6 @@ std::optional<int32_t> ParseNumber(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
   return number;
-}
-
-std::string FirstLineOf(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
 }
 
 bool MayRunOn(int32_t processor, const cpu_set_t& allowed) {

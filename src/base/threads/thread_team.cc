@@ -100,6 +100,8 @@ struct ThreadTeam::State {
   std::atomic<bool> quit{false};
   std::atomic<int> num_sleepers{0};
   alignas(64) std::atomic<int> next{0};
+  // The threads on fast processors that work on the list. Written only if there are speeds.
+  std::atomic<int> num_fast{0};
 
   // The list of tickets. It is written only while the gate is shut and no worker is inside.
   alignas(64) int end = 0;
@@ -119,12 +121,37 @@ struct ThreadTeam::State {
 
   std::optional<Random> random_stops;
 
-  // Takes tickets until none is left or issued. After a ticket that failed none is issued.
-  void Work(int thread) {
+  // By processor, as shares of the fastest's; empty if all are equal. Written as the places are.
+  std::vector<float> speeds;
+
+  // How many times as long as on the fastest processor a ticket takes on the calling thread's.
+  float Slowness() const {
+    if (speeds.empty()) return 1;
+    const int processor = sched_getcpu();
+    const bool is_known = processor >= 0 && static_cast<size_t>(processor) < speeds.size();
+    return is_known ? 1 / speeds[processor] : 1;
+  }
+
+  // The next ticket for a thread; `end` or more if there is none.
+  int Claim(float slowness) {
+    if (slowness <= 1) return next.fetch_add(1, std::memory_order_relaxed);
+    int ticket = next.load(std::memory_order_relaxed);
+    do {
+      const auto left = static_cast<float>(end - ticket);
+      // While this thread would finish one ticket, each fast one finishes the ticket that it has
+      // and slowness - 1 others.
+      const auto num_others = static_cast<float>(num_fast.load(std::memory_order_relaxed));
+      if (left <= num_others * (slowness - 1)) return end;
+    } while (!next.compare_exchange_weak(ticket, ticket + 1, std::memory_order_relaxed));
+    return ticket;
+  }
+
+  // Takes tickets until there are none for this thread. After a ticket that failed none is issued.
+  void Work(int thread, float slowness) {
     ThisNode() = places.empty() ? 0 : places[thread].node;
     try {
       while (stop == nullptr || !stop->load(std::memory_order_relaxed)) {
-        const int ticket = next.fetch_add(1, std::memory_order_relaxed);
+        const int ticket = Claim(slowness);
         if (ticket >= end) return;
         (*fn)(ticket, thread);
       }
@@ -133,6 +160,14 @@ struct ThreadTeam::State {
       if (failure == nullptr) failure = std::current_exception();
       next.store(end, std::memory_order_relaxed);
     }
+  }
+
+  void WorkAsWorker(int thread) {
+    const float slowness = Slowness();
+    const bool fast = !speeds.empty() && slowness <= 1;
+    if (fast) num_fast.fetch_add(1, std::memory_order_relaxed);
+    Work(thread, slowness);
+    if (fast) num_fast.fetch_sub(1, std::memory_order_relaxed);
   }
 
   // Whether a list newer than `seen` is open, or the team ends.
@@ -162,7 +197,7 @@ struct ThreadTeam::State {
       if (!(now & kOpen) || (now >> kListShift) == seen) continue;
       if (!gate.compare_exchange_strong(now, now + 1, std::memory_order_acquire)) continue;
       seen = now >> kListShift;
-      Work(thread);
+      WorkAsWorker(thread);
       gate.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -254,6 +289,8 @@ void ThreadTeam::PinLeader() {
   state_->leader = std::this_thread::get_id();
 }
 
+void ThreadTeam::SetSpeeds(std::vector<float> speeds) { state_->speeds = std::move(speeds); }
+
 void ThreadTeam::StopAtRandom(uint64_t seed) { state_->random_stops.emplace(seed); }
 
 int ThreadTeam::Run(int first, int end, const TicketFn& fn, const std::atomic<bool>* stop) {
@@ -268,8 +305,11 @@ int ThreadTeam::Run(int first, int end, const TicketFn& fn, const std::atomic<bo
   state_->fn = &fn;
   state_->stop = stop;
   const bool alone = num_threads_ == 1 || end - first <= 1;
+  if (!state_->speeds.empty()) {  // the leader counts before a worker enters
+    state_->num_fast.store(state_->Slowness() <= 1 ? 1 : 0, std::memory_order_relaxed);
+  }
   if (!alone) state_->Open();
-  state_->Work(/*thread=*/0);
+  state_->Work(/*thread=*/0, /*slowness=*/1);
   if (!alone) state_->ShutAndWait();
   if (state_->failure != nullptr) {  // no other thread is inside
     std::rethrow_exception(std::exchange(state_->failure, nullptr));

@@ -43,6 +43,11 @@ class ThreadTeam {
   // little.
   void PinLeader();
 
+  // Says how fast processors are (ProcessorSpeeds). A worker on a slow one then leaves the last
+  // tickets of a list to threads on fast ones, if they finish all of them before it would finish
+  // one. The leader leaves none. REQUIRES: Run is not running.
+  void SetSpeeds(std::vector<float> speeds);
+
   // Calls fn(ticket, thread) once for each ticket of [first, end). Free threads claim tickets in
   // ascending order. Once `stop` (may be null) reads true, no further ticket is issued. Returns
   // when all issued tickets are finished, with the first ticket not issued: `end` if all ran. If a

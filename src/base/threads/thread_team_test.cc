@@ -226,5 +226,55 @@ TEST(ThreadTeamTest, MoreThreadsThanProcessorsCannotBePinned) {
   EXPECT_EQ(team.Run(0, 10, [](int, int) {}), 10);
 }
 
+// Runs lists of `num_tickets` slow tickets on two pinned threads. Calls check(threads), the thread
+// of each ticket, after each list.
+template <typename Check>
+void RunOnUnlikeProcessors(std::vector<float> speeds, int num_tickets, const Check& check) {
+  std::thread([&] {
+    ThreadTeam team(2);
+    ASSERT_TRUE(team.Pin({{0, Processors()}}).ok());
+    team.PinLeader();
+    team.SetSpeeds(std::move(speeds));
+    for (int list = 0; list < 50; ++list) {
+      std::vector<int> threads(num_tickets, -1);
+      const auto run = [&](int ticket, int thread) {
+        threads[ticket] = thread;
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+      };
+      ASSERT_EQ(team.Run(0, num_tickets, run), num_tickets);
+      ASSERT_NO_FATAL_FAILURE(check(threads));
+    }
+  }).join();
+}
+
+TEST(ThreadTeamTest, AWorkerOnASlowProcessorLeavesTheLastTicketsToTheLeader) {
+  const std::vector<int> all = Processors();
+  if (all.size() < 2) GTEST_SKIP() << "one processor";
+  std::vector<float> speeds(all[1] + 1, 1.0f);
+  speeds[all[1]] = 0.25f;  // a ticket takes four times as long: three are left to the leader
+  int num_of_worker = 0;
+  RunOnUnlikeProcessors(speeds, 10, [&](const std::vector<int>& threads) {
+    for (int ticket = 0; ticket < 7; ++ticket) num_of_worker += threads[ticket] == 1;
+    for (int ticket = 7; ticket < 10; ++ticket) ASSERT_EQ(threads[ticket], 0) << ticket;
+  });
+  EXPECT_GT(num_of_worker, 0);
+}
+
+// A slow leader leaves nothing to a fast worker, and a slow worker nothing to a slow leader.
+TEST(ThreadTeamTest, NoTicketIsLeftToASlowLeader) {
+  const std::vector<int> all = Processors();
+  if (all.size() < 2) GTEST_SKIP() << "one processor";
+  for (const float of_worker : {1.0f, 0.25f}) {
+    std::vector<float> speeds(all[1] + 1, 0.25f);
+    speeds[all[1]] = of_worker;
+    int last_of[2] = {};
+    RunOnUnlikeProcessors(speeds, 10, [&](const std::vector<int>& threads) {
+      for (int ticket = 7; ticket < 10; ++ticket) ++last_of[threads[ticket]];
+    });
+    EXPECT_GT(last_of[0], 0);
+    EXPECT_GT(last_of[1], 0);
+  }
+}
+
 }  // namespace
 }  // namespace skein
