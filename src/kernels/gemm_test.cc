@@ -104,6 +104,15 @@ TEST_P(GemmTest, EqualsTheReferenceForOddShapes) {
     }
     EXPECT_TRUE(Check({{5, 65, 2500}, dtype}));
     EXPECT_TRUE(Check({{1, 130, 2501}, dtype}));
+    EXPECT_TRUE(Check({{2, 130, 2501}, dtype}));
+  }
+}
+
+// The shape of a tile depends on the number of rows, and no bit on the shape.
+TEST_P(GemmTest, EqualsTheReferenceForAnyNumberOfRows) {
+  const int32_t most = emulation_.active() ? 18 : 50;
+  for (DType dtype : {DType::kF32, DType::kBf16}) {
+    for (int32_t m = 1; m <= most; ++m) EXPECT_TRUE(Check({{m, 150, 37}, dtype}));
   }
 }
 

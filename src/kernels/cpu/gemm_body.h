@@ -15,7 +15,7 @@ inline constexpr int64_t kTermBytes = 16 * (kBf16 ? 2 : 4);
 // 0, 1, ..., k - 1. a: [R, k] f32 with row stride lda; c: [R, 16 P] with row stride ldc. kBf16: the
 // panels hold pairs of bf16, otherwise f32 (in PackedWeight's order). With several rows, `ahead` is
 // the memory that is read next: `ahead_step` bytes of it are prefetched for every 64 bytes of a
-// panel. With a single row, the tile prefetches from its own panels.
+// panel. With up to V::kStreamRows rows, the tile prefetches from its own panels.
 template <class V, bool kBf16, int R, int P>
 inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, int32_t k, float* c,
                  int64_t ldc, const std::byte* ahead, int64_t ahead_step) {
@@ -25,18 +25,17 @@ inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, in
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) acc[r][p] = V::Load(c + r * ldc + 16 * p);
   }
-  // Covers the latency of memory while a single row streams the weights.
-  constexpr int64_t kPrefetchBytes = 2048;
+  constexpr bool kStreams = R <= V::kStreamRows;
   constexpr int64_t kStepBytes = 64;  // 16 columns of one f32, or of one pair of bf16
   int32_t i = 0;
   int64_t offset = 0;
   if constexpr (kBf16) {
     for (; i + 2 <= k; i += 2, offset += kStepBytes, ahead += ahead_step) {
       V w[P];
-      if constexpr (R > 1) V::Prefetch(ahead);
+      if constexpr (!kStreams) V::Prefetch(ahead);
 #pragma GCC unroll 8
       for (int p = 0; p < P; ++p) {
-        if constexpr (R == 1) V::Prefetch(panels[p] + offset + kPrefetchBytes);
+        if constexpr (kStreams) V::Prefetch(panels[p] + offset + V::kStreamAhead);
         w[p] = V::LoadEven(panels[p] + offset);
       }
 #pragma GCC unroll 8
@@ -58,10 +57,10 @@ inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, in
   // With bf16: the even half of a last pair.
   for (; i < k; ++i, offset += kStepBytes, ahead += ahead_step) {
     V w[P];
-    if constexpr (R > 1) V::Prefetch(ahead);
+    if constexpr (!kStreams) V::Prefetch(ahead);
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) {
-      if constexpr (R == 1) V::Prefetch(panels[p] + offset + kPrefetchBytes);
+      if constexpr (kStreams) V::Prefetch(panels[p] + offset + V::kStreamAhead);
       if constexpr (kBf16) {
         w[p] = V::LoadEven(panels[p] + offset);
       } else {
@@ -123,9 +122,10 @@ template <class V, bool kBf16>
 inline void TilesOfPanels(int rows, const float* a, int64_t lda, const std::byte* const* panels,
                           int num_panels, int32_t k, float* c, int64_t ldc) {
   int p = 0;
-  if (rows == 1) {
+  if (rows <= V::kStreamRows) {
     for (; p + V::kStreamPanels <= num_panels; p += V::kStreamPanels) {
-      Tile<V, kBf16, 1, V::kStreamPanels>(a, lda, panels + p, k, c + 16 * p, ldc, panels[p], 0);
+      TileOfRows<V, kBf16, V::kStreamRows, V::kStreamPanels>(rows, a, lda, panels + p, k,
+                                                             c + 16 * p, ldc, panels[p], 0);
     }
   }
   // After the last panel, the next memory is the first panel's next block of k, if there is one.

@@ -71,7 +71,7 @@ inline void Int8PanelSums(const GemmCall& call, int32_t first, int32_t row_begin
   constexpr int32_t kBlock = 512;  // elements of k
   // In bytes. Only the first tile of a block reads the panels from memory. The others prefetch what
   // they load at once.
-  constexpr int64_t kAhead = 4096;
+  constexpr int64_t kAhead = kMaxRows == 1 ? V::kStreamAhead : 4096;
   alignas(64) int32_t sums[kRowsPerChunk * 16 * P];
   const int32_t k = call.w->k(), most = RowsPerTile(rows, kMaxRows);
   for (int p = 0; p < P; ++p) {

@@ -12,6 +12,8 @@ struct Vec {
   static constexpr int kTileRows = 6;
   static constexpr int kTilePanels = 1;
   static constexpr int kStreamPanels = 4;
+  static constexpr int kStreamRows = 2;
+  static constexpr int kStreamAhead = 384;
   static constexpr int kBlockRows = 5;
   static constexpr int kDirectRows = 1;
   static constexpr int kBlockStreams = 4;

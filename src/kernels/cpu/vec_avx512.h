@@ -12,6 +12,8 @@ struct Vec {
   static constexpr int kTileRows = 6;
   static constexpr int kTilePanels = 4;
   static constexpr int kStreamPanels = 4;
+  static constexpr int kStreamRows = 1;
+  static constexpr int kStreamAhead = 2048;
   static constexpr int kBlockRows = 8;
   static constexpr int kDirectRows = 16;
   static constexpr int kBlockStreams = 1;

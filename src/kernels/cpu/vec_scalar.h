@@ -14,8 +14,12 @@ namespace skein::scalar {
 struct Vec {
   static constexpr int kTileRows = 2;  // rows and panels of a register tile
   static constexpr int kTilePanels = 1;
-  static constexpr int kStreamPanels = 1;  // panels read at the same time for a single row
-  static constexpr int kBlockRows = 2;     // rows of a register tile of blocks
+  // Up to kStreamRows rows read kStreamPanels panels at the same time and prefetch each of them
+  // kStreamAhead bytes ahead.
+  static constexpr int kStreamPanels = 1;
+  static constexpr int kStreamRows = 1;
+  static constexpr int kStreamAhead = 2048;
+  static constexpr int kBlockRows = 2;  // rows of a register tile of blocks
   // The most rows for which blocks are not unpacked to memory.
   static constexpr int kDirectRows = 1;
   // Panels of Q8_0 read at the same time for a single row.
