@@ -96,6 +96,12 @@ TEST_P(GemmInt8Test, EqualsTheReferenceForOddShapes) {
   EXPECT_TRUE(Check({1, 130, 2501}));
 }
 
+// The instructions and the shape of a tile depend on the number of rows, and no bit on them.
+TEST_P(GemmInt8Test, EqualsTheReferenceForAnyNumberOfRows) {
+  const int32_t most = emulation_.active() ? 18 : 50;
+  for (int32_t m = 1; m <= most; ++m) EXPECT_TRUE(Check({m, 150, 39}));
+}
+
 TEST_P(GemmInt8Test, EqualsTheReferenceForRandomCases) {
   for (int i = 0; i < 40; ++i) {
     const reference::GemmShape shape = {random_.Integer(1, 40), random_.Integer(1, 100),
@@ -119,23 +125,25 @@ TEST_P(GemmInt8Test, EqualsTheReferenceForLargeShapes) {
 TEST_P(GemmInt8Test, NoSumOverflows) {
   if (GetParam() == Isa::kAmx && emulation_.active()) GTEST_SKIP() << "takes too long";
   constexpr int32_t kCols = 3;
-  const int32_t rows = emulation_.active() ? 2 : 18;
+  const int32_t rows = emulation_.active() ? 2 : 26;
   const std::vector<float> a(size_t(rows) * kMaxInt8Terms, 1.0f);
   std::vector<float> w(size_t(kCols) * kMaxInt8Terms, 1.0f);
   std::fill_n(w.begin(), kMaxInt8Terms, -1.0f);
-  EXPECT_TRUE(CheckProduct({rows, kCols, kMaxInt8Terms}, a, w, false, false, 0));
+  for (const int32_t m : {2, rows}) {
+    EXPECT_TRUE(CheckProduct({m, kCols, kMaxInt8Terms}, a, w, false, false, 0));
+  }
 }
 
 // A NaN or an infinity in a row reaches all results of that row, and no others.
 TEST_P(GemmInt8Test, RowsThatAreNoNumbersStaySo) {
-  const int32_t m = 13, n = 20, k = 70;
+  const int32_t m = 29, n = 20, k = 70;
   std::vector<float> a = random_.Floats(size_t(m) * k, DType::kF32, Range::kPlain);
   std::vector<float> w = random_.Floats(size_t(n) * k, DType::kF32, Range::kPlain);
   a[1 * k + 3] = std::numeric_limits<float>::quiet_NaN();
   a[3 * k + 69] = -std::numeric_limits<float>::infinity();
   w[18 * k + 7] = std::numeric_limits<float>::infinity();
   std::fill_n(&a[4 * k], k, 1e-38f);  // tiny values become zeros
-  EXPECT_TRUE(CheckProduct({m, n, k}, a, w, true, false, 0));
+  for (const int32_t rows : {13, m}) EXPECT_TRUE(CheckProduct({rows, n, k}, a, w, true, false, 0));
 }
 
 TEST_P(GemmInt8Test, ARowAloneEqualsTheRowAmongOthers) {

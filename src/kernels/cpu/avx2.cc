@@ -17,8 +17,10 @@
 namespace skein {
 namespace {
 
-// With fewer rows, widening a panel costs more than Winograd's inner product saves.
-constexpr int32_t kFewestWinogradInt8Rows = 11;
+// With fewer rows, widening a panel costs more than Winograd's inner product saves. For int8 the
+// gain also depends on the core: with a busy second thread on it, the plain product, which has
+// fewer instructions, is faster for any number of rows (docs/results/cpu-tiles.md).
+constexpr int32_t kFewestWinogradInt8Rows = 24;
 constexpr int32_t kFewestWinogradBlockRows = 8;
 
 void GemmInt8OfRows(const GemmCall& call) {
