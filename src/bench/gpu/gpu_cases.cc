@@ -187,10 +187,31 @@ Result<std::vector<float>> RunStoreHeads(Device& device, uint64_t seed) {
       memory, elements);
 }
 
-// Blocks of two formats, with minimums and without.
-template <int32_t kRows>
+// Slots of each of kExperts experts, which the device lists; each token goes through all of them.
+template <int32_t kTokens, int32_t kExperts>
+cuda::GemmGroups ListGroups(Device& device, GpuOperands& operands, int32_t panels) {
+  std::vector<int32_t> experts;
+  for (int32_t i = 0; i < kTokens * kExperts; ++i) experts.push_back(i % kExperts);
+  auto* counts = static_cast<int32_t*>(operands.Make(kExperts * sizeof(int32_t)));
+  auto* slots = static_cast<int32_t*>(operands.Make(kExperts * kTokens * sizeof(int32_t)));
+  device.Run(cuda::ListSlotsLaunch({.experts = operands.Put(experts),
+                                    .num_slots = kTokens * kExperts,
+                                    .num_experts = kExperts,
+                                    .counts = counts,
+                                    .slots = slots,
+                                    .capacity = kTokens}));
+  return {.counts = counts,
+          .slots = slots,
+          .capacity = kTokens,
+          .slots_per_row = kExperts,
+          .num_groups = kExperts,
+          .panels = panels};
+}
+
+// Blocks of two formats, with minimums and without. kExperts > 1: a part of the panels for each.
+template <int32_t kRows, int32_t kExperts = 1>
 Result<std::vector<float>> RunBlocksGemm(Device& device, uint64_t seed) {
-  constexpr int32_t kColumns = 60, kTerms = 512, kPanels = 4;
+  constexpr int32_t kTerms = 512, kPanels = 4, kColumns = 60 / kExperts;
   GpuOperands operands(device, seed);
   std::vector<BlockFormat> formats = {BlockFormat::kQ4_0, BlockFormat::kQ4_1, BlockFormat::kQ4_0,
                                       BlockFormat::kQ4_1};
@@ -212,7 +233,7 @@ Result<std::vector<float>> RunBlocksGemm(Device& device, uint64_t seed) {
   auto* q = static_cast<int8_t*>(operands.Make(kRows * kTerms));
   auto* scales =
       static_cast<float*>(operands.Make(kRows * kTerms / kBlockTerms * 2 * sizeof(float)));
-  auto* out = static_cast<float*>(operands.Make(kRows * kColumns * sizeof(float)));
+  auto* out = static_cast<float*>(operands.Make(kRows * kExperts * kColumns * sizeof(float)));
   device.Run(
       cuda::QuantizeBlocksLaunch(DType::kF32, {.x = operands.Put(operands.Random(kRows * kTerms)),
                                                .ldx = kTerms,
@@ -221,18 +242,25 @@ Result<std::vector<float>> RunBlocksGemm(Device& device, uint64_t seed) {
                                                .out = q,
                                                .ldo = kTerms,
                                                .scales = scales}));
-  return operands.Run(cuda::GemmLaunch(DType::kBlocks, cuda::GemmOutput::kStore, DType::kF32,
-                                       {.a = q,
-                                        .lda = kTerms / 4,
-                                        .a_scales = scales,
-                                        .w = operands.Put(bytes),
-                                        .places = operands.Put(cuda::PlacesOf(packed)),
-                                        .m = kRows,
-                                        .columns = kColumns,
-                                        .words = kTerms / 4,
-                                        .out = out,
-                                        .ldo = kColumns}),
-                      out, kRows * kColumns);
+  cuda::GemmArgs args = {.a = q,
+                         .lda = kTerms / 4,
+                         .a_scales = scales,
+                         .w = operands.Put(bytes),
+                         .places = operands.Put(cuda::PlacesOf(packed)),
+                         .m = kRows,
+                         .columns = kColumns,
+                         .words = kTerms / 4,
+                         .out = out,
+                         .ldo = kColumns};
+  constexpr DType kType = DType::kBlocks;
+  constexpr cuda::GemmOutput kStore = cuda::GemmOutput::kStore;
+  if constexpr (kExperts == 1) {
+    return operands.Run(cuda::GemmLaunch(kType, kStore, DType::kF32, args), out, kRows * kColumns);
+  }
+  args.groups = ListGroups<kRows, kExperts>(device, operands, kPanels / kExperts);
+  constexpr int32_t kSlots = kRows * kExperts;
+  return operands.Run(cuda::GroupedGemmLaunch(kType, kStore, DType::kF32, kSlots, args), out,
+                      kSlots * kColumns);
 }
 
 // The weights of the chosen experts; a wrong choice has others.
@@ -257,17 +285,7 @@ Result<std::vector<float>> RunGroupedGemm(Device& device, uint64_t seed) {
   constexpr int32_t kTokens = 40, kExperts = 2, kColumns = 48, kTerms = 64;
   constexpr int32_t kSlots = kTokens * kExperts;
   GpuOperands operands(device, seed);
-  std::vector<int32_t> experts;
-  for (int32_t i = 0; i < kSlots; ++i) experts.push_back(i % kExperts);
-  auto* counts = static_cast<int32_t*>(operands.Make(kExperts * sizeof(int32_t)));
-  auto* slots = static_cast<int32_t*>(operands.Make(kExperts * kTokens * sizeof(int32_t)));
   auto* out = static_cast<float*>(operands.Make(kSlots * kColumns * sizeof(float)));
-  device.Run(cuda::ListSlotsLaunch({.experts = operands.Put(experts),
-                                    .num_slots = kSlots,
-                                    .num_experts = kExperts,
-                                    .counts = counts,
-                                    .slots = slots,
-                                    .capacity = kTokens}));
   cuda::GemmArgs args = {.a = operands.Put(operands.Random(kTokens * kTerms)),
                          .lda = kTerms,
                          .w = operands.Put(operands.Random(kExperts * kColumns * kTerms)),
@@ -276,14 +294,10 @@ Result<std::vector<float>> RunGroupedGemm(Device& device, uint64_t seed) {
                          .words = kTerms,
                          .out = out,
                          .ldo = kColumns};
-  args.groups = {.counts = counts,
-                 .slots = slots,
-                 .capacity = kTokens,
-                 .slots_per_row = kExperts,
-                 .num_groups = kExperts,
-                 .weight_words = kColumns * kTerms};
-  return operands.Run(cuda::GroupedGemmLaunch(DType::kF32, cuda::GemmOutput::kStore, kSlots, args),
-                      out, kSlots * kColumns);
+  args.groups = ListGroups<kTokens, kExperts>(device, operands, kColumns / kPanelCols);
+  return operands.Run(
+      cuda::GroupedGemmLaunch(DType::kF32, cuda::GemmOutput::kStore, DType::kF32, kSlots, args),
+      out, kSlots * kColumns);
 }
 
 // The rows of the second matrix.
@@ -374,6 +388,8 @@ std::vector<GpuCase> GpuCases() {
       {"gemm blocks, 70 rows", true, RunBlocksGemm<70>},
       {"choose_experts", true, RunChooseExperts},
       {"grouped gemm f32", true, RunGroupedGemm},
+      {"grouped gemm blocks, 5 rows", true, RunBlocksGemm<5, 2>},
+      {"grouped gemm blocks, 70 rows", true, RunBlocksGemm<70, 2>},
       {"gather", true, RunGather},
       {"share columns", true, RunShareColumns},
       {"branch", true, RunBranch},

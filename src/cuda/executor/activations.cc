@@ -83,16 +83,7 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
   if (longest.num_segments > 1) {
     SKEIN_RETURN_IF_ERROR(Add(std::min(PartialBytes(longest), most_bytes), &partial.tiles));
   }
-  const DType matrices = model.weights->matrix_dtype;
-  if (matrices == DType::kInt8 || matrices == DType::kBlocks) {
-    const int64_t widest =
-        std::max<int64_t>({c.hidden_size, q_width, c.intermediate_size,
-                           c.decision.intermediate_size, c.decoder.linear.v_width()});
-    SKEIN_RETURN_IF_ERROR(Add(tokens * PaddedWidth(widest, DType::kInt8), &int8));
-    const int64_t scales_of_row =
-        matrices == DType::kInt8 ? 1 : 2 * (RoundUp(widest, kBlockTerms) / kBlockTerms);
-    SKEIN_RETURN_IF_ERROR(Add(tokens * scales_of_row * sizeof(float), &scales));
-  }
+  SKEIN_RETURN_IF_ERROR(AllocateInt8(c, model.weights->matrix_dtype, tokens));
   if (c.num_experts > 0) SKEIN_RETURN_IF_ERROR(AllocateExperts(c, tokens));
   if (c.has_linear_layers() || c.decoder.attention_gate) {
     SKEIN_RETURN_IF_ERROR(AllocateLinear(c, tokens));
@@ -103,6 +94,25 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
     SKEIN_RETURN_IF_ERROR(Add(heads * rows * sizeof(float), &relative.terms));
   }
   return AllocateLora(model, tokens);
+}
+
+// Those of the operand that needs most: rows of a dense product, or of slots.
+Status Activations::AllocateInt8(const ModelConfig& c, DType matrices, int64_t tokens) {
+  if (!TakesInt8Rows(matrices)) return Status::Ok();
+  const int64_t q_width = int64_t{c.num_heads} * c.head_dim;
+  const int64_t widest =
+      std::max<int64_t>({c.hidden_size, q_width, c.intermediate_size, c.decision.intermediate_size,
+                         c.decoder.linear.v_width()});
+  const int64_t slots = tokens * c.experts_per_token;
+  const auto most = [&](const auto& size) {
+    return std::max<int64_t>(tokens * size(widest), slots * size(c.expert_size));
+  };
+  const auto scales_of_row = [&](int64_t width) {
+    return matrices == DType::kInt8 ? 1 : 2 * (RoundUp(width, kBlockTerms) / kBlockTerms);
+  };
+  SKEIN_RETURN_IF_ERROR(
+      Add(most([](int64_t width) { return PaddedWidth(width, DType::kInt8); }), &int8));
+  return Add(most(scales_of_row) * sizeof(float), &scales);
 }
 
 Status Activations::AllocateOutputs(const ModelWeights& weights, const ForwardLimits& limits) {

@@ -91,6 +91,7 @@ struct Activations {
   Status AllocateOutputs(const ModelWeights& weights, const ForwardLimits& limits);
   Status AllocateLora(const ForwardContext& model, int64_t tokens);
   Status AllocateLinear(const ModelConfig& config, int64_t tokens);
+  Status AllocateInt8(const ModelConfig& config, DType matrices, int64_t tokens);
   Status AllocateExperts(const ModelConfig& config, int64_t tokens);
   Status Add(size_t size, Buffer* buffer);
   Status Add(int64_t rows, int64_t width, Operand* operand) {

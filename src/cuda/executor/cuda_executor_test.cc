@@ -91,7 +91,8 @@ TEST(CudaExecutor, ClassifiersHaveTheProcessorsBits) {
 
 TEST(CudaExecutor, Int8HasTheProcessorsBits) {
   Random random;
-  for (const char* name : {"qwen3-bf16", "qwen3", "llama-biases", "gemma3"}) {
+  for (const char* name :
+       {"qwen3-bf16", "qwen3", "llama-biases", "gemma3", "qwen3-moe-bf16", "mixtral"}) {
     SCOPED_TRACE(name);
     Both both(ModelDir(name), "int8");
     ExpectTheProcessorsBits(both, random);
@@ -102,7 +103,8 @@ TEST(CudaExecutor, Int8HasTheProcessorsBits) {
 // whole blocks are widened.
 TEST(CudaExecutor, BlocksHaveTheProcessorsBits) {
   Random random;
-  for (const char* name : {"qwen3-bf16", "qwen3-tied", "gemma3-bf16", "olmo2", "phi3"}) {
+  for (const char* name : {"qwen3-bf16", "qwen3-tied", "gemma3-bf16", "olmo2", "phi3",
+                           "qwen3-moe-bf16", "qwen3-moe", "mixtral-bf16"}) {
     SCOPED_TRACE(name);
     Both both(ModelDir(name), "int4");
     EXPECT_EQ(both.model.weights().matrix_dtype, DType::kBlocks);
@@ -377,6 +379,8 @@ TEST(CudaExecutor, SlicesOfOperatorsChangeNothing) {
   ExpectSlicesChangeNothing("qwen3", "int8", random);
   ExpectSlicesChangeNothing("qwen3-bf16", "int4", random);
   ExpectSlicesChangeNothing("qwen3-moe-bf16", "auto", random);
+  ExpectSlicesChangeNothing("qwen3-moe-bf16", "int4", random);
+  ExpectSlicesChangeNothing("qwen3-moe", "int8", random);
   ExpectSlicesChangeNothing("olmo2", "auto", random);
   ExpectSlicesChangeNothing("gemma3-bf16", "auto", random);
 }

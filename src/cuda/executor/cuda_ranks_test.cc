@@ -88,7 +88,7 @@ TEST(CudaRanks, SinksHaveTheSameBits) {
 TEST(CudaRanks, PackedWeightsHaveTheSameBits) {
   Random random;
   for (const char* quantization : {"int8", "int4"}) {
-    for (const char* model : {"qwen3-bf16", "llama-biases", "phi3-bf16"}) {
+    for (const char* model : {"qwen3-bf16", "llama-biases", "phi3-bf16", "qwen3-moe-bf16"}) {
       SCOPED_TRACE(std::string(model) + " " + quantization);
       Both both = OnRanks(model, quantization);
       ExpectTheProcessorsBits(both, random);

@@ -1,7 +1,5 @@
 #include "cuda/executor/cuda_runtime.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -121,19 +119,7 @@ class CudaRuntime final : public Runtime {
 Status CudaRuntime::LoadModel(const CudaRuntimeOptions& options, const ModelConfig& config) {
   const DType dtype = ChooseComputeType(options.dtype, config.file_dtype);
   SKEIN_ASSIGN_OR_RETURN(const ModelFiles files, OpenModelFiles(options.model_dir));
-  WeightTypes types = ChooseWeightTypes(options.quantization, dtype, config, files);
-  if (config.num_experts > 0 && TakesInt8Rows(types.matrices)) {
-    return Status(StatusCode::kUnsupported,
-                  "the device cuda computes no packed experts yet; the device cpu does",
-                  "quantization");
-  }
-  if (config.num_experts > 0 && types.keep_blocks) {
-    spdlog::warn(
-        "the quantized matrices are widened to {}: the device cuda computes no packed "
-        "experts yet",
-        NameOf(dtype));
-    types.keep_blocks = false;
-  }
+  const WeightTypes types = ChooseWeightTypes(options.quantization, dtype, config, files);
   SKEIN_ASSIGN_OR_RETURN(weights_, LoadWeights(files, config, types, team_, options.progress));
   SKEIN_RETURN_IF_ERROR(LoadDenseModules(options.dense, &weights_));
   SKEIN_RETURN_IF_ERROR(CheckDeviceComputes(weights_));

@@ -1,7 +1,9 @@
 #include "cuda/executor/device_weights.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -25,6 +27,17 @@ int32_t NumPanels(const std::vector<ColumnRange>& rows) {
   int32_t count = 0;
   for (const ColumnRange& range : rows) count += Panels(range).end - Panels(range).begin;
   return count;
+}
+
+// Appends these rows' values. Zeros end the last panel of each range.
+void AppendRows(std::span<const float> values, const std::vector<ColumnRange>& rows,
+                std::vector<float>* out) {
+  for (const ColumnRange& range : rows) {
+    SKEIN_CHECK(range.end <= std::ssize(values));
+    const std::span<const float> of_range = values.subspan(range.begin, range.size());
+    out->insert(out->end(), of_range.begin(), of_range.end());
+    out->resize(out->size() + NumPanels({range}) * kPanelCols - range.size());
+  }
 }
 
 // The sizes of a matrix without blocks.
@@ -57,6 +70,15 @@ std::vector<ColumnRange> RowsOfHeads(const Rank& rank, const ModelConfig& config
 std::vector<ColumnRange> RowsOfGates(const Rank& rank, int32_t padded) {
   const ColumnRange own = ColumnsOf(rank, padded);
   return {own, {padded + own.begin, padded + own.end}};
+}
+
+// A grouped product has matrices of one type.
+bool HasExpertsOfOneType(const LayerWeights& layer) {
+  return std::ranges::all_of(layer.experts, [&](const ExpertWeights& expert) {
+    const ExpertWeights& first = layer.experts.front();
+    return expert.gate_up.dtype() == first.gate_up.dtype() &&
+           expert.down.dtype() == first.down.dtype();
+  });
 }
 
 }  // namespace
@@ -106,8 +128,8 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
   if (c.decoder.shared_expert_size > 0) {
     return refuse("shared_expert_intermediate_size", "a shared expert");
   }
-  if (c.num_experts > 0 && weights.matrix_dtype != weights.dtype) {
-    return refuse("quantization", "packed experts");
+  if (!std::ranges::all_of(weights.layers, HasExpertsOfOneType)) {
+    return refuse("quantization", "experts of several types");
   }
   if (!DeviceComputesOutputs(weights) && c.head == Head::kLanguageModel) {
     return refuse("modules.json", "Dense modules behind a language model");
@@ -156,16 +178,10 @@ Status DeviceWeights::Put(const std::vector<float>& values, const float** out) {
 Status DeviceWeights::PutRows(const std::vector<float>& values, const Rows& rows,
                               const float** out) {
   if (values.empty()) return Status::Ok();
-  SKEIN_ASSIGN_OR_RETURN(std::byte* const memory,
-                         Allocate(NumPanels(rows) * kPanelCols * sizeof(float)));
-  *out = reinterpret_cast<const float*>(memory);
-  size_t at = 0;
-  for (const ColumnRange& range : rows) {
-    SKEIN_CHECK(range.end <= std::ssize(values));
-    device_->CopyToDevice(memory + at, &values[range.begin], range.size() * sizeof(float));
-    at += NumPanels({range}) * kPanelCols * sizeof(float);
-  }
-  return Status::Ok();
+  std::vector<float> padded;
+  AppendRows(values, rows, &padded);
+  SKEIN_RETURN_IF_ERROR(Put(padded, out));
+  return device_->WaitForAll();  // for `padded`
 }
 
 std::byte* DeviceWeights::CopyPanels(const PackedWeight& weight, const Rows& rows, std::byte* to) {
@@ -178,44 +194,58 @@ std::byte* DeviceWeights::CopyPanels(const PackedWeight& weight, const Rows& row
   return to;
 }
 
-Status DeviceWeights::PutRows(const PackedWeight& weight, const Rows& rows, DeviceMatrix* out) {
-  if (weight.n() == 0) return Status::Ok();
-  if (weight.dtype() == DType::kBlocks) return PutBlocks(weight, rows, out);
-  *out = ShapeOf(weight, rows);
-  SKEIN_ASSIGN_OR_RETURN(std::byte* const to, Allocate(NumPanels(rows) * PanelBytes(weight)));
+Status DeviceWeights::PutRows(const Matrices& matrices, const Rows& rows, DeviceMatrix* out) {
+  const PackedWeight& first = *matrices.front();
+  if (first.n() == 0) return Status::Ok();
+  for (const PackedWeight* weight : matrices) {
+    SKEIN_CHECK(weight->n() == first.n() && weight->k() == first.k());
+    SKEIN_CHECK(weight->dtype() == first.dtype());
+  }
+  if (first.dtype() == DType::kBlocks) return PutBlocks(matrices, rows, out);
+  *out = ShapeOf(first, rows);
+  SKEIN_ASSIGN_OR_RETURN(std::byte * to,
+                         Allocate(matrices.size() * NumPanels(rows) * PanelBytes(first)));
   out->panels = to;
-  CopyPanels(weight, rows, to);
-  if (weight.dtype() != DType::kInt8) return Status::Ok();
-  const std::vector<float> scales(weight.scales(), weight.scales() + weight.n());
-  SKEIN_RETURN_IF_ERROR(PutRows(scales, rows, &out->scales));
+  for (const PackedWeight* weight : matrices) to = CopyPanels(*weight, rows, to);
+  if (first.dtype() != DType::kInt8) return Status::Ok();
+  std::vector<float> scales;
+  for (const PackedWeight* weight : matrices) {
+    AppendRows({weight->scales(), static_cast<size_t>(weight->n())}, rows, &scales);
+  }
+  SKEIN_RETURN_IF_ERROR(Put(scales, &out->scales));
   return device_->WaitForAll();  // for `scales`
 }
 
-Status DeviceWeights::PutBlocks(const PackedWeight& weight, const Rows& rows, DeviceMatrix* out) {
-  const std::vector<PanelPlace> all = PlacesOf(weight);
-  const auto end = static_cast<int64_t>(BytesOfPanels(weight));
-  const auto begin_of = [&](size_t panel) { return panel < all.size() ? all[panel].values : end; };
-  *out = {.k = weight.k(), .words = weight.k() / 4, .dtype = DType::kBlocks};
-  int64_t size = 0;
+Status DeviceWeights::PutBlocks(const Matrices& matrices, const Rows& rows, DeviceMatrix* out) {
+  const PackedWeight& first = *matrices.front();
+  *out = {.k = first.k(), .words = first.k() / 4, .dtype = DType::kBlocks};
+  for (const ColumnRange& range : rows) out->n += range.size();
   std::vector<PanelPlace> places;
-  for (const ColumnRange& range : rows) {
-    const Panels panels(range);
-    const int64_t moved = size - begin_of(panels.begin);
-    for (int32_t panel = panels.begin; panel < panels.end; ++panel) {
-      places.push_back(all[panel]);
-      places.back().values += moved;
-      places.back().scales += moved;
+  std::vector<std::span<const std::byte>> parts;
+  int64_t size = 0;
+  for (const PackedWeight* weight : matrices) {
+    const std::vector<PanelPlace> all = PlacesOf(*weight);
+    const auto end = static_cast<int64_t>(BytesOfPanels(*weight));
+    const auto begin_of = [&](size_t panel) {
+      return panel < all.size() ? all[panel].values : end;
+    };
+    for (const ColumnRange& range : rows) {
+      const Panels panels(range);
+      const int64_t begin = begin_of(panels.begin), bytes_of_range = begin_of(panels.end) - begin;
+      for (int32_t panel = panels.begin; panel < panels.end; ++panel) {
+        places.push_back(all[panel]);
+        places.back().values += size - begin;
+        places.back().scales += size - begin;
+      }
+      parts.emplace_back(weight->panel(0) + begin, bytes_of_range);
+      size += bytes_of_range;
     }
-    size += begin_of(panels.end) - begin_of(panels.begin);
-    out->n += range.size();
   }
   SKEIN_ASSIGN_OR_RETURN(std::byte * to, Allocate(size));
   out->panels = to;
-  for (const ColumnRange& range : rows) {
-    const Panels panels(range);
-    const int64_t begin = begin_of(panels.begin), bytes_of_range = begin_of(panels.end) - begin;
-    device_->CopyToDevice(to, weight.panel(0) + begin, bytes_of_range);
-    to += bytes_of_range;
+  for (const std::span<const std::byte> part : parts) {
+    device_->CopyToDevice(to, part.data(), part.size());
+    to += part.size();
   }
   SKEIN_ASSIGN_OR_RETURN(const void* on_device,
                          Put(places.data(), places.size() * sizeof(PanelPlace)));
@@ -246,18 +276,9 @@ Status DeviceWeights::PutExperts(const std::vector<ExpertWeights>& experts,
                                  PackedWeight ExpertWeights::*matrix, const Rows& rows,
                                  DeviceMatrix* out) {
   if (experts.empty()) return Status::Ok();
-  const PackedWeight& first = experts[0].*matrix;
-  *out = ShapeOf(first, rows);
-  SKEIN_ASSIGN_OR_RETURN(std::byte * to,
-                         Allocate(experts.size() * NumPanels(rows) * PanelBytes(first)));
-  out->panels = to;
-  for (const ExpertWeights& expert : experts) {
-    const PackedWeight& weight = expert.*matrix;
-    SKEIN_CHECK(weight.n() == first.n() && weight.k() == first.k());
-    SKEIN_CHECK(weight.dtype() == first.dtype() && weight.dtype() != DType::kInt8);
-    to = CopyPanels(weight, rows, to);
-  }
-  return Status::Ok();
+  Matrices matrices;
+  for (const ExpertWeights& expert : experts) matrices.push_back(&(expert.*matrix));
+  return PutRows(matrices, rows, out);
 }
 
 Status DeviceWeights::PutBoth(const PackedWeight& first, const PackedWeight& second,

@@ -25,6 +25,8 @@ struct DeviceMatrix {
   const void* panels = nullptr;
   const float* scales = nullptr;       // [n], of int8
   const PanelPlace* places = nullptr;  // [n / 16], of blocks
+
+  int32_t num_panels() const { return (n + kPanelCols - 1) / kPanelCols; }
 };
 
 // The gate of an MLP, or the function of a head, with this activation; none: no kernel has it.
@@ -64,7 +66,7 @@ struct DeviceLayer {
   const float* post_mlp_norm = nullptr;
 
   // A mixture of experts in place of gate_up and down: the matrices of the experts one behind the
-  // other, in the shape of one.
+  // other, in the shape of one. Each has whole panels of columns.
   DeviceMatrix router;
   DeviceMatrix expert_gate_up;
   DeviceMatrix expert_down;
@@ -128,6 +130,7 @@ class DeviceWeights {
  private:
   // Rows of a matrix, range behind range.
   using Rows = std::vector<ColumnRange>;
+  using Matrices = std::vector<const PackedWeight*>;
 
   DeviceWeights(const Rank& rank, Device* device) : rank_(rank), device_(device) {}
 
@@ -139,8 +142,12 @@ class DeviceWeights {
   }
   // The same of these rows alone, which begin panels of their own.
   Status PutRows(const std::vector<float>& values, const Rows& rows, const float** out);
-  Status PutRows(const PackedWeight& weight, const Rows& rows, DeviceMatrix* out);
-  Status PutBlocks(const PackedWeight& weight, const Rows& rows, DeviceMatrix* out);
+  Status PutRows(const PackedWeight& weight, const Rows& rows, DeviceMatrix* out) {
+    return PutRows(Matrices{&weight}, rows, out);
+  }
+  // The same of matrices of one shape and type, one behind the other.
+  Status PutRows(const Matrices& matrices, const Rows& rows, DeviceMatrix* out);
+  Status PutBlocks(const Matrices& matrices, const Rows& rows, DeviceMatrix* out);
   // Starts the copies of these rows' panels, one behind the other. Returns the end.
   std::byte* CopyPanels(const PackedWeight& weight, const Rows& rows, std::byte* to);
   // Memory of the device that this object owns.
@@ -149,7 +156,6 @@ class DeviceWeights {
   Status PutDistances(const ModelWeights& weights);
   // A table in blocks, in the order of panels.
   Status PutEmbeddingBlocks(const ModelWeights& weights);
-  // The experts' matrices one behind the other.
   Status PutExperts(const std::vector<ExpertWeights>& experts, PackedWeight ExpertWeights::*matrix,
                     const Rows& rows, DeviceMatrix* out);
   // The rows of `second` behind those of `first`, which ends with a whole panel.

@@ -5,6 +5,13 @@
 #include "cuda/kernels/launches.h"
 
 namespace skein::cuda {
+namespace {
+
+int64_t BytesOfRows(int32_t num_rows, int64_t width, DType dtype) {
+  return num_rows * width * static_cast<int64_t>(SizeOf(dtype));
+}
+
+}  // namespace
 
 void Launcher::Norm(const float* x, const float* weight, const int32_t* rows, int32_t num_rows,
                     DType out_dtype, void* out, int64_t ldo) {
@@ -22,36 +29,44 @@ void Launcher::Norm(const float* x, const float* weight, const int32_t* rows, in
 void Launcher::Multiply(const Activations::Operand& in, const DeviceMatrix& w, GemmOutput output,
                         GemmArgs args, int32_t first_row) {
   const DType out_dtype = output == GemmOutput::kGated ? dtype_ : DType::kF32;
-  const auto offset = [first_row](int64_t width, DType dtype) {
-    return first_row * width * static_cast<int64_t>(SizeOf(dtype));
-  };
-  args.a = in.buffer.as<std::byte>() + offset(in.width, in.dtype);
-  args.out = static_cast<std::byte*>(args.out) + offset(args.ldo, out_dtype);
-  args.lda = in.width * static_cast<int64_t>(SizeOf(in.dtype)) / 4;
-  if (w.dtype == DType::kInt8 || w.dtype == DType::kBlocks) {
-    // Integers behind a row meet the zeros behind the weights' rows.
-    const int64_t width = PaddedWidth(in.filled, DType::kInt8);
-    const QuantizeArgs quantize = {.x = args.a,
-                                   .ldx = in.width,
-                                   .num_rows = args.m,
-                                   .width = static_cast<int32_t>(in.filled),
-                                   .out = memory_->int8.as<int8_t>(),
-                                   .ldo = width,
-                                   .scales = memory_->scales.as<float>()};
-    Run(w.dtype == DType::kInt8 ? QuantizeLaunch(dtype_, quantize)
-                                : QuantizeBlocksLaunch(dtype_, quantize));
-    args.a = memory_->int8.as<void>();
-    args.lda = width / 4;
-    args.a_scales = memory_->scales.as<float>();
-    args.w_scales = w.scales;
-    args.places = w.places;
-  }
-  args.w = w.panels;
-  args.words = w.words;
+  args.out = static_cast<std::byte*>(args.out) + BytesOfRows(first_row, args.ldo, out_dtype);
+  Round(in, w, first_row, args.m);
+  SetOperands(in, w, first_row, &args);
   const Device& device = *context_.device;
   Run(GemmLaunch(
       w.dtype, output, dtype_, args,
       {.shared_bytes = device.shared_bytes(), .persistent_blocks = device.persistent_blocks()}));
+}
+
+void Launcher::Round(const Activations::Operand& in, const DeviceMatrix& w, int32_t first_row,
+                     int32_t num_rows) {
+  if (!TakesInt8Rows(w.dtype)) return;
+  const QuantizeArgs args = {
+      .x = in.buffer.as<std::byte>() + BytesOfRows(first_row, in.width, in.dtype),
+      .ldx = in.width,
+      .num_rows = num_rows,
+      .width = static_cast<int32_t>(in.filled),
+      .out = memory_->int8.as<int8_t>(),
+      .ldo = PaddedWidth(in.filled, DType::kInt8),
+      .scales = memory_->scales.as<float>()};
+  Run(w.dtype == DType::kInt8 ? QuantizeLaunch(dtype_, args) : QuantizeBlocksLaunch(dtype_, args));
+}
+
+void Launcher::SetOperands(const Activations::Operand& in, const DeviceMatrix& w, int32_t first_row,
+                           GemmArgs* args) const {
+  args->w = w.panels;
+  args->words = w.words;
+  if (!TakesInt8Rows(w.dtype)) {
+    args->a = in.buffer.as<std::byte>() + BytesOfRows(first_row, in.width, in.dtype);
+    args->lda = BytesOfRows(1, in.width, in.dtype) / 4;
+    return;
+  }
+  args->a = memory_->int8.as<void>();
+  // Integers behind a row meet the zeros behind the weights' rows.
+  args->lda = PaddedWidth(in.filled, DType::kInt8) / 4;
+  args->a_scales = memory_->scales.as<float>();
+  args->w_scales = w.scales;
+  args->places = w.places;
 }
 
 KvPointers Launcher::KvOf(int32_t layer) const {

@@ -387,12 +387,13 @@ struct SumExpertsArgs {
 // The rows of each expert's own product, where the weights are those of many experts. Row r of
 // expert e is slot slots[e, r]: it reads row slot / slots_per_row of a, and writes row slot of out.
 struct GemmGroups {
-  const int32_t* counts = nullptr;  // [num_groups]: rows
-  const int32_t* slots = nullptr;   // [num_groups, capacity]
+  const int32_t* counts = nullptr;  // [groups]: rows
+  const int32_t* slots = nullptr;   // [groups, capacity]
   int32_t capacity = 0;
   int32_t slots_per_row = 1;
+  int32_t first_group = 0;  // the launch has groups [first_group, first_group + num_groups)
   int32_t num_groups = 0;
-  int64_t weight_words = 0;  // of each group, in w
+  int32_t panels = 0;  // of each group, in w; w_scales, places and bias have as many columns
 };
 
 // A row of the batch in linear layers: its tokens, and the slots of its states (ForwardState).
@@ -521,7 +522,7 @@ enum class GemmOutput : uint8_t { kStore, kAdd, kGated };
 struct GemmArgs {
   const void* a = nullptr;  // rows of w's type [m, lda words of 32 bits]
   int64_t lda = 0;
-  const float* a_scales = nullptr;     // of int8 rows: QuantizeArgs::scales
+  const float* a_scales = nullptr;     // of int8 rows, and of blocks: QuantizeArgs::scales
   const void* w = nullptr;             // [n / 16 panels][words][16 columns] words
   const float* w_scales = nullptr;     // [n], of int8
   const PanelPlace* places = nullptr;  // [n / 16], of blocks: the panels in w

@@ -14,6 +14,7 @@ namespace skein::cuda {
 namespace {
 
 using testing::ExpectSameInAnyOrder;
+using testing::RandomGroups;
 using testing::RandomValues;
 using testing::Range;
 using testing::SameBits;
@@ -87,15 +88,6 @@ TEST(Experts, LogitsThatAreNoNumbersChooseSomeExperts) {
   for (const float weight : weights) EXPECT_TRUE(std::isnan(weight));
 }
 
-// Slots by expert, ascending.
-std::vector<std::vector<int32_t>> ListOf(const std::vector<int32_t>& experts, int32_t num_experts) {
-  std::vector<std::vector<int32_t>> lists(num_experts);
-  for (size_t slot = 0; slot < experts.size(); ++slot) {
-    lists[experts[slot]].push_back(static_cast<int32_t>(slot));
-  }
-  return lists;
-}
-
 TEST(Experts, SlotsAreListedInOrder) {
   RandomValues random;
   for (const int32_t num_slots : {1, 31, 32, 33, 150, 256, 257, 1100, 2048, 2500}) {
@@ -103,7 +95,7 @@ TEST(Experts, SlotsAreListedInOrder) {
     std::vector<int32_t> experts(num_slots), counts(num_experts, -1);
     for (int32_t& expert : experts) expert = random.Integer(0, 4);  // the last one has none
     std::vector<int32_t> slots(num_experts * capacity, -1), expected = slots;
-    const auto lists = ListOf(experts, num_experts);
+    const auto lists = testing::ListSlots(experts, num_experts);
     for (int32_t expert = 0; expert < num_experts; ++expert) {
       std::ranges::copy(lists[expert], expected.begin() + expert * capacity);
     }
@@ -149,66 +141,114 @@ TEST(Experts, ResultsAreAddedByAscendingNumber) {
   EXPECT_TRUE(SameBits(x, expected));
 }
 
+// Matrices of many experts, one behind the other, and rows.
+struct GroupedOperands {
+  GroupedOperands(RandomValues& random, DType compute, DType matrix, const RandomGroups& groups,
+                  bool of_tokens, int32_t num_experts)
+      : num_rows(groups.num_rows(of_tokens)),
+        k(random.Integer(20, 200)),
+        w(num_experts * kColumns, k, matrix),
+        a(random.Floats(size_t(num_rows) * PaddedWidth(k, compute), compute, Range::kPlain),
+          compute),
+        bias(random.Floats(num_experts * kColumns, DType::kF32, Range::kPlain)) {
+    const std::vector<float> rows =
+        random.Floats(size_t(w.n()) * k, matrix == DType::kBf16 ? matrix : compute, Range::kPlain);
+    w.PackRows(0, w.n(), TypedArray(rows, compute).data(), compute);
+    args = {.a = a.data(),
+            .lda = PaddedWidth(k, compute) * static_cast<int64_t>(SizeOf(compute)) / 4,
+            .w = w.panel(0),
+            .bias = bias.data(),
+            .m = num_rows,
+            .columns = kColumns,
+            .words = static_cast<int32_t>(w.k_padded() * SizeOf(matrix) / 4)};
+    if (matrix != DType::kInt8) return;
+    const int64_t width = PaddedWidth(k, matrix);
+    q.assign(num_rows * width, 0);
+    scales.resize(num_rows);
+    testing::RunOnce(QuantizeLaunch(compute, {.x = a.data(),
+                                              .ldx = PaddedWidth(k, compute),
+                                              .num_rows = num_rows,
+                                              .width = k,
+                                              .out = q.data(),
+                                              .ldo = width,
+                                              .scales = scales.data()}));
+    args.a = q.data();
+    args.lda = width / 4;
+    args.a_scales = scales.data();
+    args.w_scales = w.scales();
+  }
+
+  // The arguments of one expert's product of one row.
+  GemmArgs Alone(int32_t expert, int32_t row) const {
+    GemmArgs alone = args;
+    alone.a = static_cast<const uint32_t*>(args.a) + row * args.lda;
+    alone.w = w.panel(expert * kPanels);
+    alone.bias = &bias[expert * kColumns];
+    if (args.a_scales != nullptr) alone.a_scales = &scales[row];
+    if (args.w_scales != nullptr) alone.w_scales = w.scales() + expert * kColumns;
+    alone.m = 1;
+    return alone;
+  }
+
+  static constexpr int32_t kPanels = 4, kColumns = kPanels * kPanelCols;
+  int32_t num_rows, k;
+  PackedWeight w;  // [experts * kColumns, k]
+  TypedArray a;
+  std::vector<float> bias;
+  std::vector<int8_t> q;
+  std::vector<float> scales;
+  GemmArgs args;
+};
+
+struct GroupedTypes {
+  DType compute, matrix;
+};
+constexpr GroupedTypes kGroupedTypes[] = {{DType::kF32, DType::kF32},
+                                          {DType::kBf16, DType::kBf16},
+                                          {DType::kF32, DType::kInt8},
+                                          {DType::kBf16, DType::kInt8}};
+
 // Rows of many experts against the products of each alone: as many slots as rows of a, and a row of
-// a for several slots; few rows and many.
+// a for several slots; few rows and many; all experts, and all but the first.
 TEST(Experts, GroupedProductsHaveTheBitsOfSingleOnes) {
   RandomValues random;
-  for (const DType dtype : {DType::kF32, DType::kBf16}) {
-    for (const int32_t num_tokens : {7, 3 * kFewGroupedRows}) {
-      const int32_t num_experts = 3, per_token = 2, n = 40, k = random.Integer(20, 70);
-      const int32_t num_slots = num_tokens * per_token;
-      const int64_t lda = PaddedWidth(k, dtype), ldo = n + 2;
-      std::vector<uint8_t> weights;
-      std::vector<PackedWeight> packed;
-      for (int32_t expert = 0; expert < num_experts; ++expert) {
-        const std::vector<float> w = random.Floats(size_t(n) * k, dtype, Range::kPlain);
-        packed.emplace_back(n, k, dtype).PackRows(0, n, TypedArray(w, dtype).data(), dtype);
-        const auto* bytes = reinterpret_cast<const uint8_t*>(packed.back().panel(0));
-        weights.insert(weights.end(), bytes,
-                       bytes + 48 * packed.back().k_padded() * static_cast<int64_t>(SizeOf(dtype)));
+  const int32_t num_experts = 4;
+  for (const GroupedTypes& types : kGroupedTypes) {
+    for (const bool few : {true, false}) {
+      for (const bool gates : {false, true}) {
+        const RandomGroups groups(random, num_experts, few ? 7 : 3 * kFewGroupedRows, 2);
+        const int32_t columns = gates ? 30 : 62, ldo = columns + 2, first = few ? 0 : 1;
+        const GroupedOperands operands(random, types.compute, types.matrix, groups, gates,
+                                       num_experts);
+        GemmArgs args = operands.args;
+        args.columns = columns;
+        args.up_panel = 2;
+        args.ldo = ldo;
+        const DType out_type = gates ? types.compute : DType::kF32;
+        const GemmOutput output = gates ? GemmOutput::kGated : GemmOutput::kStore;
+        const std::vector<float> before(size_t(groups.num_slots()) * ldo, 3.0f);
+        TypedArray out(before, out_type), expected(before, out_type);
+        args.out = out.At(0);
+        args.groups = groups.Groups(GroupedOperands::kPanels, gates);
+        args.groups.first_group = first;
+        args.groups.num_groups -= first;
+        const Launch launch = GroupedGemmLaunch(types.matrix, output, types.compute,
+                                                few ? 1 : groups.num_slots() * 4, args);
+        const std::span memory(static_cast<std::byte*>(out.At(0)),
+                               before.size() * SizeOf(out_type));
+        few ? ExpectSameInAnyOrder(launch, memory) : testing::RunOnce(launch);
+        for (int32_t slot = 0; slot < groups.num_slots(); ++slot) {
+          if (groups.expert(slot) < first) continue;
+          GemmArgs alone = operands.Alone(groups.expert(slot), groups.row(slot, gates));
+          alone.columns = columns;
+          alone.up_panel = 2;
+          alone.out = expected.At(size_t(slot) * ldo);
+          alone.ldo = ldo;
+          testing::RunOnce(GemmLaunch(types.matrix, output, types.compute, alone));
+        }
+        EXPECT_TRUE(SameBits(out.Values(), expected.Values()))
+            << NameOf(types.compute) << " " << NameOf(types.matrix) << few << gates;
       }
-      std::vector<float> rows(num_tokens * lda);
-      for (int32_t i = 0; i < num_tokens; ++i) {
-        const std::vector<float> row = random.Floats(k, dtype, Range::kPlain);
-        std::ranges::copy(row, rows.begin() + i * lda);
-      }
-      const TypedArray a(rows, dtype);
-      std::vector<int32_t> experts(num_slots);
-      for (int32_t i = 0; i < num_slots; ++i) experts[i] = i % 7 == 0 ? 1 : i % per_token * 2;
-      const auto lists = ListOf(experts, num_experts);
-      const int32_t capacity = num_slots;
-      std::vector<int32_t> counts(num_experts), slots(num_experts * capacity, -1);
-      for (int32_t expert = 0; expert < num_experts; ++expert) {
-        counts[expert] = static_cast<int32_t>(lists[expert].size());
-        std::ranges::copy(lists[expert], slots.begin() + expert * capacity);
-      }
-      std::vector<float> out(num_slots * ldo, 3.0f), expected = out;
-      GemmArgs args = {.a = a.data(),
-                       .lda = lda * static_cast<int64_t>(SizeOf(dtype)) / 4,
-                       .w = weights.data(),
-                       .m = num_slots,
-                       .columns = n,
-                       .words = static_cast<int32_t>(packed[0].k_padded() * SizeOf(dtype) / 4),
-                       .out = out.data(),
-                       .ldo = ldo};
-      args.groups = {.counts = counts.data(),
-                     .slots = slots.data(),
-                     .capacity = capacity,
-                     .slots_per_row = per_token,
-                     .num_groups = num_experts,
-                     .weight_words = int64_t{48} * args.words};
-      const Launch launch = GroupedGemmLaunch(dtype, GemmOutput::kStore, num_slots, args);
-      num_tokens == 7 ? ExpectSameInAnyOrder(launch, std::span(out)) : testing::RunOnce(launch);
-      for (int32_t slot = 0; slot < num_slots; ++slot) {
-        GemmArgs alone = args;
-        alone.groups = {};
-        alone.a = a.At(slot / per_token * lda);
-        alone.w = packed[experts[slot]].panel(0);
-        alone.m = 1;
-        alone.out = &expected[slot * ldo];
-        testing::RunOnce(GemmLaunch(dtype, GemmOutput::kStore, DType::kF32, alone));
-      }
-      EXPECT_TRUE(SameBits(out, expected)) << NameOf(dtype) << " " << num_tokens;
     }
   }
 }

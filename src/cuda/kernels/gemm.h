@@ -101,7 +101,8 @@ class StepCopies {
 #pragma unroll
     for (int i = 0; i < kSlots; ++i) {
       const int slot = Slot(i), panel = panels.Exists(slot) ? panels.WeightPanel(slot) : 0;
-      w_[i] = rows.w + static_cast<int64_t>(panel) * args.words * kPanelColumns +
+      w_[i] = static_cast<const uint32_t*>(args.w) +
+              static_cast<int64_t>(panel) * args.words * kPanelColumns +
               ThreadModulo(kPanelChunks) * kChunkWords;
     }
 #pragma unroll
@@ -465,7 +466,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1) GemmKernel(GemmArgs args) {
 // Grid: tiles, 1, groups. Blocks beyond a group's rows end at once.
 template <class Tile, typename T, GemmOutput kOutput, typename Out>
 __global__ void __launch_bounds__(Tile::kThreads, 1) GroupedGemmKernel(GemmArgs args) {
-  MultiplyTile<Tile, T, kOutput, Out, true>(args);
+  MultiplyTile<Tile, T, kOutput, Out, true>(ArgsOfGroup<false>(args));
 }
 
 }  // namespace skein::cuda::inline SKEIN_KERNEL_SIDE

@@ -220,16 +220,47 @@ struct BlockPanelOfWarp {
   ColumnScales of_sums[2][2];
 };
 
+// The rows of a that a lane multiplies in a tile of 16: group and group + 8. Those of a group's
+// product are looked up once for all blocks.
+template <bool kGrouped>
+struct RowsOfLane {
+  RowsOfLane() = default;
+  __device__ __forceinline__ RowsOfLane(const BlockRows<kGrouped>& rows, int64_t first_row,
+                                        const Lane& lane)
+      : first(first_row + lane.group), count(rows.count) {
+    if constexpr (kGrouped) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int64_t row = first + 8 * i;
+        looked_up[i] = row < count ? static_cast<int32_t>(rows.In(row)) : -1;
+      }
+    }
+  }
+  __device__ __forceinline__ bool Exists(int i) const {
+    if constexpr (kGrouped) return looked_up[i] >= 0;
+    return first + 8 * i < count;
+  }
+  __device__ __forceinline__ int64_t Row(int i) const {
+    if constexpr (kGrouped) return looked_up[i];
+    return first + 8 * i;
+  }
+
+  int64_t first;
+  int count;
+  int32_t looked_up[2];
+};
+
 // The rows of a warp's tile of 16, at one block.
 struct BlockRowsOfWarp {
-  __device__ __forceinline__ BlockRowsOfWarp(const GemmArgs& args, int64_t first, int block,
-                                             const Lane& lane) {
+  template <bool kGrouped>
+  __device__ __forceinline__ BlockRowsOfWarp(const GemmArgs& args, const RowsOfLane<kGrouped>& rows,
+                                             int block, const Lane& lane) {
     const auto* a = static_cast<const uint32_t*>(args.a);
     const int64_t blocks = args.words / kBlockWords;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const int64_t row = first + lane.group + 8 * i;
-      const bool exists = row < args.m;
+      const int64_t row = rows.Row(i);
+      const bool exists = rows.Exists(i);
       const uint32_t* of_row = a + row * args.lda + block * kBlockWords;
       words[i] = exists ? of_row[lane.quad] : 0u;
       words[2 + i] = exists ? of_row[lane.quad + 4] : 0u;
@@ -268,20 +299,23 @@ __device__ __forceinline__ void AddBlock(const BlockRowsOfWarp& rows,
   }
 }
 
-// Grid: panels of the output, 16 kTiles rows. A block is one warp.
-template <int kTiles, GemmOutput kOutput, typename Out>
-__global__ void __launch_bounds__(32, 1) BlocksGemmKernel(GemmArgs args) {
-  LetNextKernelStart();
-  WaitForPreviousKernel();
+template <int kTiles, GemmOutput kOutput, typename Out, bool kGrouped>
+__device__ __forceinline__ void MultiplyBlocks(const GemmArgs& args) {
   constexpr bool kGated = kOutput == GemmOutput::kGated;
   const Lane lane;
-  const BlockRows<false> rows(args);
+  const BlockRows<kGrouped> rows(args);
   const int output_panel = static_cast<int>(blockIdx.x);
   const int of_w = args.panels != nullptr ? args.panels[output_panel] : output_panel;
   const int64_t first = static_cast<int64_t>(blockIdx.y) * 16 * kTiles;
+  if (kGrouped && first >= rows.count) return;
   BlockPanelOfWarp gate(args, of_w);
   BlockPanelOfWarp up(args, of_w + (kGated ? args.up_panel : 0));
   float sums[kTiles][2][4] = {}, up_sums[kTiles][2][4] = {};
+  RowsOfLane<kGrouped> of_tiles[kTiles];
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+    of_tiles[tile] = RowsOfLane<kGrouped>(rows, first + 16 * tile, lane);
+  }
   const int num_blocks = args.words / kBlockWords;
 #pragma unroll 1
   for (int block = 0; block < num_blocks; ++block) {
@@ -289,7 +323,7 @@ __global__ void __launch_bounds__(32, 1) BlocksGemmKernel(GemmArgs args) {
     if constexpr (kGated) up.Load(block, lane);
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
-      const BlockRowsOfWarp of_tile(args, first + 16 * tile, block, lane);
+      const BlockRowsOfWarp of_tile(args, of_tiles[tile], block, lane);
       AddBlock(of_tile, gate, sums[tile]);
       if constexpr (kGated) AddBlock(of_tile, up, up_sums[tile]);
     }
@@ -304,6 +338,22 @@ __global__ void __launch_bounds__(32, 1) BlocksGemmKernel(GemmArgs args) {
                                 sums[tile][half][c % 4], up_sums[tile][half][c % 4]);
     }
   }
+}
+
+// Grid: panels of the output, 16 kTiles rows. A block is one warp.
+template <int kTiles, GemmOutput kOutput, typename Out>
+__global__ void __launch_bounds__(32, 1) BlocksGemmKernel(GemmArgs args) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
+  MultiplyBlocks<kTiles, kOutput, Out, false>(args);
+}
+
+// Grid: panels of the output, 16 kTiles rows, groups. Blocks beyond a group's rows end at once.
+template <int kTiles, GemmOutput kOutput, typename Out>
+__global__ void __launch_bounds__(32, 1) GroupedBlocksGemmKernel(GemmArgs args) {
+  LetNextKernelStart();
+  WaitForPreviousKernel();
+  MultiplyBlocks<kTiles, kOutput, Out, true>(ArgsOfGroup<true>(args));
 }
 
 // Grid: tokens. The table's rows are those of a PackedWeight of blocks. X: of the residual stream.

@@ -200,6 +200,55 @@ TEST(GemmBlocks, MixedPanelsAreGatedAndListed) {
   }
 }
 
+// Products of many experts beside the products of each alone: experts in every format and in
+// several, gate and up in one product, few rows and many, a row of a for two slots.
+TEST(GemmBlocks, GroupedProductsHaveTheBitsOfSingleOnes) {
+  RandomValues random;
+  const int32_t num_experts = 4, panels = 4, k = 256;
+  std::vector<std::vector<BlockFormat>> all = {{BlockFormat::kQ4K, BlockFormat::kQ6K,
+                                                BlockFormat::kMxfp4, BlockFormat::kQ8_0,
+                                                BlockFormat::kQ5K}};
+  for (const BlockFormat format : kFormats) all.push_back({format});
+  for (const std::vector<BlockFormat>& formats : all) {
+    const bool few = random.Integer(0, 1) == 1, gates = random.Integer(0, 1) == 1;
+    const DType dtype = random.Integer(0, 1) == 1 ? DType::kBf16 : DType::kF32;
+    const testing::RandomGroups groups(random, num_experts, few ? 9 : 50, 2);
+    const BlockMatrix w(random, num_experts * panels * kPanelCols, k, formats);
+    const int32_t num_rows = groups.num_rows(gates), columns = gates ? 27 : 60, ldo = columns + 1;
+    const std::vector<float> a = random.Floats(size_t(num_rows) * k, dtype, Range::kPlain);
+    const std::vector<float> bias = random.Floats(w.weight().n(), DType::kF32, Range::kPlain);
+    const QuantizedRows rows(a, dtype, num_rows, k);
+    const DType out_type = gates ? dtype : DType::kF32;
+    const GemmOutput output = gates ? GemmOutput::kGated : GemmOutput::kStore;
+    const std::vector<float> before(size_t(groups.num_slots()) * ldo, 3.0f);
+    TypedArray out(before, out_type), expected(before, out_type);
+    GemmArgs args = ArgsOf(rows, w, num_rows);
+    args.bias = bias.data();
+    args.columns = columns;
+    args.up_panel = 2;
+    args.out = out.At(0);
+    args.ldo = ldo;
+    GemmArgs alone = args;
+    args.groups = groups.Groups(panels, gates);
+    const Launch launch =
+        GroupedGemmLaunch(DType::kBlocks, output, dtype, few ? 1 : 4 * groups.num_slots(), args);
+    const std::span memory(static_cast<std::byte*>(out.At(0)), before.size() * SizeOf(out_type));
+    few ? ExpectSameInAnyOrder(launch, memory) : testing::RunOnce(launch);
+    for (int32_t slot = 0; slot < groups.num_slots(); ++slot) {
+      const int32_t row = groups.row(slot, gates), first = groups.expert(slot) * panels;
+      alone.a = &rows.q[row * rows.lda];
+      alone.a_scales = &rows.scales[2 * row * (k / kBlockTerms)];
+      alone.places = w.places() + first;
+      alone.bias = &bias[first * kPanelCols];
+      alone.m = 1;
+      alone.out = expected.At(size_t(slot) * ldo);
+      testing::RunOnce(GemmLaunch(DType::kBlocks, output, dtype, alone));
+    }
+    EXPECT_TRUE(SameBits(out.Values(), expected.Values()))
+        << TraitsOf(formats[0]).name << " of " << formats.size() << " " << few << gates;
+  }
+}
+
 TEST(GemmBlocks, EmbeddingsComeFromBlocks) {
   RandomValues random;
   for (const BlockFormat format : kFormats) {

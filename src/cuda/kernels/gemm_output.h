@@ -12,6 +12,7 @@
 
 namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
+// The output of a sum. `row`: of a.
 __device__ __forceinline__ float Finish(const GemmArgs& args, float sum, int64_t, int column) {
   return args.bias == nullptr ? sum : sum + args.bias[column];
 }
@@ -27,9 +28,9 @@ __device__ __forceinline__ void WriteOutput(const GemmArgs& args, const BlockRow
                                             int64_t row, int column, int of_w, Sum gate, Sum up) {
   if (row >= rows.count || column >= args.columns) return;
   const int64_t index = rows.Out(row) * args.ldo + column;
-  const float sum = Finish(args, gate, row, of_w);
+  const float sum = Finish(args, gate, rows.In(row), of_w);
   if constexpr (kOutput == GemmOutput::kGated) {
-    const float of_up = Finish(args, up, row, of_w + args.up_panel * kPanelColumns);
+    const float of_up = Finish(args, up, rows.In(row), of_w + args.up_panel * kPanelColumns);
     Round(Activate(args.gate, sum) * of_up, static_cast<Out*>(args.out) + index);
   } else {
     float* out = static_cast<float*>(args.out) + index;
@@ -81,7 +82,7 @@ __device__ __forceinline__ void WritePanel(const GemmArgs& args, const BlockRows
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         if (i >= left) continue;
-        const float finished = Finish(args, sum[2 * i], row, of_w + i);
+        const float finished = Finish(args, sum[2 * i], rows.In(row), of_w + i);
         pair.of[i] = kOutput == GemmOutput::kAdd ? pair.of[i] + finished : finished;
       }
       if (whole) {
@@ -145,8 +146,9 @@ __device__ __forceinline__ void WriteGatedColumn(
   Out* const out = static_cast<Out*>(args.out) + column;
   const int left = rows.count - first_row, num_rows = left < Tile::kRows ? left : Tile::kRows;
   const auto output = [&](int i) {
-    const float gate = Finish(args, shared.sums[i][in_block], first_row + i, of_gate);
-    const float up = Finish(args, shared.sums[i][kColumns + in_block], first_row + i, of_up);
+    const int64_t row = rows.In(first_row + i);
+    const float gate = Finish(args, shared.sums[i][in_block], row, of_gate);
+    const float up = Finish(args, shared.sums[i][kColumns + in_block], row, of_up);
     return Activate(kGate, gate) * up;
   };
   int i = static_cast<int>(threadIdx.x / kColumns);

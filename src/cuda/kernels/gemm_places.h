@@ -16,14 +16,32 @@ inline constexpr int kPanelColumns = 16;
 // of this column (mma.m16n8: row group), 2 and 3 of the next (row group + 8).
 __device__ __forceinline__ int SumColumn(const Lane& lane) { return 2 * lane.group; }
 
-// The rows of a block's product, and its weights.
+__device__ __forceinline__ int64_t GroupOfBlock(const GemmArgs& args) {
+  return static_cast<int64_t>(args.groups.first_group) + blockIdx.z;
+}
+
+// The arguments of a grouped product with the weights of the block's own group. The panels of
+// blocks are found by their places.
+template <bool kOfBlocks>
+__device__ __forceinline__ GemmArgs ArgsOfGroup(const GemmArgs& all) {
+  GemmArgs args = all;
+  const int64_t panel = GroupOfBlock(args) * args.groups.panels;
+  if constexpr (kOfBlocks) {
+    args.places += panel;
+  } else {
+    args.w = static_cast<const uint32_t*>(args.w) + panel * args.words * kPanelColumns;
+  }
+  if (args.w_scales != nullptr) args.w_scales += panel * kPanelColumns;
+  if (args.bias != nullptr) args.bias += panel * kPanelColumns;
+  return args;
+}
+
+// The rows of a block's product.
 template <bool kGrouped>
 struct BlockRows {
-  __device__ __forceinline__ explicit BlockRows(const GemmArgs& args)
-      : w(static_cast<const uint32_t*>(args.w)), count(args.m) {
+  __device__ __forceinline__ explicit BlockRows(const GemmArgs& args) : count(args.m) {
     if constexpr (kGrouped) {
-      const int64_t group = blockIdx.z;
-      w += group * args.groups.weight_words;
+      const int64_t group = GroupOfBlock(args);
       count = args.groups.counts[group];
       slots = args.groups.slots + group * args.groups.capacity;
       slots_per_row = args.groups.slots_per_row;
@@ -40,7 +58,6 @@ struct BlockRows {
     return row;
   }
 
-  const uint32_t* w;
   int count;
   const int32_t* slots = nullptr;
   int slots_per_row = 1;

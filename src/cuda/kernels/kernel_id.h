@@ -136,7 +136,13 @@ enum class KernelId : uint8_t {
   kGroupedBf16Few16Gated,
   kGroupedBf16MiddleStore,
   kGroupedBf16MiddleGated,
-  // Products with matrices of blocks.
+  kGroupedInt8Few16Store,
+  kGroupedInt8Few16GatedF32,
+  kGroupedInt8Few16GatedBf16,
+  kGroupedInt8MiddleStore,
+  kGroupedInt8MiddleGatedF32,
+  kGroupedInt8MiddleGatedBf16,
+  // Products with matrices of blocks: for few rows, and for many.
   kBlocksStore,
   kBlocksStoreMany,
   kBlocksAdd,
@@ -145,7 +151,13 @@ enum class KernelId : uint8_t {
   kBlocksGatedF32Many,
   kBlocksGatedBf16,
   kBlocksGatedBf16Many,
+  kGroupedBlocksStore,
+  kGroupedBlocksStoreMany,
+  kGroupedBlocksGatedF32,
+  kGroupedBlocksGatedF32Many,
+  kGroupedBlocksGatedBf16,
+  kGroupedBlocksGatedBf16Many,
 };
-inline constexpr int kNumKernels = static_cast<int>(KernelId::kBlocksGatedBf16Many) + 1;
+inline constexpr int kNumKernels = static_cast<int>(KernelId::kGroupedBlocksGatedBf16Many) + 1;
 
 }  // namespace skein::cuda

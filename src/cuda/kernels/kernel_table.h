@@ -74,7 +74,12 @@ void AddGrouped(KernelTable& table, KernelId first) {
   using enum GemmOutput;
   KernelFunction* functions = &At(table, first);
   functions[0] = GroupedGemmKernel<GemmTileOf<kSize, kStore>, T, kStore, float>;
-  functions[1] = GroupedGemmKernel<GemmTileOf<kSize, kGated>, T, kGated, T>;
+  if constexpr (std::is_same_v<T, int8_t>) {
+    functions[1] = GroupedGemmKernel<GemmTileOf<kSize, kGated>, T, kGated, float>;
+    functions[2] = GroupedGemmKernel<GemmTileOf<kSize, kGated>, T, kGated, Bf16>;
+  } else {
+    functions[1] = GroupedGemmKernel<GemmTileOf<kSize, kGated>, T, kGated, T>;
+  }
 }
 
 // Two kernels that follow each other: for few rows, and for many.
@@ -82,6 +87,11 @@ template <GemmOutput kOutput, typename Out>
 void AddBlocks(KernelTable& table, KernelId few) {
   At(table, few) = BlocksGemmKernel<1, kOutput, Out>;
   (&At(table, few))[1] = BlocksGemmKernel<kManyBlockTiles<kOutput>, kOutput, Out>;
+}
+template <GemmOutput kOutput, typename Out>
+void AddGroupedBlocks(KernelTable& table, KernelId few) {
+  At(table, few) = GroupedBlocksGemmKernel<1, kOutput, Out>;
+  (&At(table, few))[1] = GroupedBlocksGemmKernel<kManyBlockTiles<kOutput>, kOutput, Out>;
 }
 
 inline void AddProducts(KernelTable& table) {
@@ -105,10 +115,15 @@ inline void AddProducts(KernelTable& table) {
   AddGrouped<float, TileSize::kMiddle>(table, kGroupedF32MiddleStore);
   AddGrouped<Bf16, TileSize::kFew16>(table, kGroupedBf16Few16Store);
   AddGrouped<Bf16, TileSize::kMiddle>(table, kGroupedBf16MiddleStore);
+  AddGrouped<int8_t, TileSize::kFew16>(table, kGroupedInt8Few16Store);
+  AddGrouped<int8_t, TileSize::kMiddle>(table, kGroupedInt8MiddleStore);
   AddBlocks<GemmOutput::kStore, float>(table, kBlocksStore);
   AddBlocks<GemmOutput::kAdd, float>(table, kBlocksAdd);
   AddBlocks<GemmOutput::kGated, float>(table, kBlocksGatedF32);
   AddBlocks<GemmOutput::kGated, Bf16>(table, kBlocksGatedBf16);
+  AddGroupedBlocks<GemmOutput::kStore, float>(table, kGroupedBlocksStore);
+  AddGroupedBlocks<GemmOutput::kGated, float>(table, kGroupedBlocksGatedF32);
+  AddGroupedBlocks<GemmOutput::kGated, Bf16>(table, kGroupedBlocksGatedBf16);
 }
 
 // The attention of one kind, from its first id on.

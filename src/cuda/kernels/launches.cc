@@ -231,19 +231,34 @@ Launch PersistentLaunch(GemmOutput output, GemmArgs args, const GemmChoice& choi
           PersistentGemmArgs{args, {rows, weights}}};
 }
 
-Launch BlocksGemmLaunch(GemmOutput output, DType gated, const GemmArgs& args) {
+// `few`: the kernel for few rows, which that for many follows.
+Launch BlocksGemmLaunch(KernelId few, bool many, bool gates, const GemmArgs& args) {
   SKEIN_CHECK(args.words % kBlockWords == 0 && args.lda >= args.words && args.m >= 1);
-  const bool gates = output == GemmOutput::kGated, many = args.m > 16;
-  KernelId id = KernelId::kBlocksStore;
-  if (output == GemmOutput::kAdd) id = KernelId::kBlocksAdd;
-  if (gates) id = gated == DType::kBf16 ? KernelId::kBlocksGatedBf16 : KernelId::kBlocksGatedF32;
   const int many_tiles =
       gates ? kManyBlockTiles<GemmOutput::kGated> : kManyBlockTiles<GemmOutput::kStore>;
-  return {static_cast<KernelId>(static_cast<int>(id) + (many ? 1 : 0)),
+  return {static_cast<KernelId>(static_cast<int>(few) + (many ? 1 : 0)),
           {{CeilDiv(args.columns, kPanelColumns), CeilDiv(args.m, 16 * (many ? many_tiles : 1))},
            kWarpThreads,
            0},
           args};
+}
+
+Launch BlocksGemmLaunch(GemmOutput output, DType gated, const GemmArgs& args) {
+  const bool gates = output == GemmOutput::kGated;
+  KernelId few = KernelId::kBlocksStore;
+  if (output == GemmOutput::kAdd) few = KernelId::kBlocksAdd;
+  if (gates) few = gated == DType::kBf16 ? KernelId::kBlocksGatedBf16 : KernelId::kBlocksGatedF32;
+  return BlocksGemmLaunch(few, args.m > 16, gates, args);
+}
+
+Launch GroupedBlocksLaunch(GemmOutput output, DType gated, bool many, const GemmArgs& args) {
+  using enum KernelId;
+  const bool gates = output == GemmOutput::kGated;
+  KernelId few = kGroupedBlocksStore;
+  if (gates) few = gated == DType::kBf16 ? kGroupedBlocksGatedBf16 : kGroupedBlocksGatedF32;
+  Launch launch = BlocksGemmLaunch(few, many, gates, args);
+  launch.shape.grid.z = static_cast<uint32_t>(args.groups.num_groups);
+  return launch;
 }
 
 // Whether StoreManyHeadsKernel can store these heads, and does it sooner.
@@ -563,15 +578,24 @@ Launch SumExpertsLaunch(const SumExpertsArgs& args) {
           args};
 }
 
-Launch GroupedGemmLaunch(DType dtype, GemmOutput output, int64_t num_slots, GemmArgs args) {
-  SKEIN_CHECK(args.words % (kStepWords / 2) == 0 && args.lda >= args.words && args.m >= 1);
+Launch GroupedGemmLaunch(DType dtype, GemmOutput output, DType gated, int64_t num_slots,
+                         GemmArgs args) {
+  const bool gates = output == GemmOutput::kGated;
   SKEIN_CHECK(output != GemmOutput::kAdd && args.groups.num_groups >= 1);
-  SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);
+  SKEIN_CHECK(args.groups.panels >= 1 && args.panels == nullptr);
   const bool few = num_slots <= int64_t{kFewGroupedRows} * args.groups.num_groups;
-  int id = static_cast<int>(dtype == DType::kF32 ? KernelId::kGroupedF32Few16Store
-                                                 : KernelId::kGroupedBf16Few16Store);
-  if (!few) id += 2;
-  if (output == GemmOutput::kGated) ++id;
+  if (dtype == DType::kBlocks) return GroupedBlocksLaunch(output, gated, !few, args);
+  SKEIN_CHECK(args.words % (kStepWords / 2) == 0 && args.lda >= args.words && args.m >= 1);
+  SKEIN_CHECK(dtype == DType::kInt8 || !gates || gated == dtype);
+  int id = static_cast<int>(KernelId::kGroupedF32Few16Store), outputs = 2;
+  if (dtype == DType::kBf16) id = static_cast<int>(KernelId::kGroupedBf16Few16Store);
+  if (dtype == DType::kInt8) {
+    id = static_cast<int>(KernelId::kGroupedInt8Few16Store);
+    outputs = 3;
+    if (gates && gated == DType::kBf16) ++id;
+  }
+  if (!few) id += outputs;
+  if (gates) ++id;
   LaunchShape shape =
       GemmShape(TraitsOfTile(few ? TileSize::kFew16 : TileSize::kMiddle, output), &args);
   shape.grid.z = static_cast<uint32_t>(args.groups.num_groups);

@@ -70,8 +70,10 @@ Launch GemmLaunch(DType dtype, GemmOutput output, DType gated, GemmArgs args,
                   const GemmChoice& choice = {});
 // Groups of at most this many rows, on average, stream their weights once for each 16 rows.
 inline constexpr int32_t kFewGroupedRows = 16;
-// A product of each group: kStore, or kGated in `dtype`, which is f32 or bf16. The slots of all
-// groups together are num_slots.
-Launch GroupedGemmLaunch(DType dtype, GemmOutput output, int64_t num_slots, GemmArgs args);
+// A product of each group: kStore, or kGated. `dtype`: the type of the weights. `gated`: of a gated
+// output; that of weights in f32 or bf16 is their own. The slots of all groups together are
+// num_slots.
+Launch GroupedGemmLaunch(DType dtype, GemmOutput output, DType gated, int64_t num_slots,
+                         GemmArgs args);
 
 }  // namespace skein::cuda

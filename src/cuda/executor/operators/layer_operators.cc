@@ -61,7 +61,7 @@ bool LayerOperators::Has(int op) const {
 void LayerOperators::Run(int op, const OperatorSlice& slice) {
   slice_ = slice;
   gathered_ = Gathers() && op > kGather;
-  if (op >= kRoute) return Experts(op);
+  if (op >= kRoute) return experts_.Run(op, layer_, slice, num_tokens(), x());
   if (op > kLinearIn && op <= kGatedNorm) return linear_.Run(op, layer_, num_tokens_);
   op >= kMlpNorm ? Mlp(op) : Attention(op);
 }
@@ -223,83 +223,6 @@ void LayerOperators::Activate() {
                               .ldo = act().width}));
 }
 
-// The same behind kMlpNorm, where the MLP is a mixture of experts.
-void LayerOperators::Experts(int op) {
-  const ModelConfig& c = config();
-  const Activations::Experts& experts = memory_->experts;
-  const int32_t m = num_tokens(), num_slots = m * c.experts_per_token;
-  switch (op) {
-    case kRoute:
-      return launcher_.Multiply(memory_->h, layer().router, GemmOutput::kStore,
-                                {.m = m,
-                                 .columns = c.num_experts,
-                                 .out = experts.logits.as<void>(),
-                                 .ldo = c.num_experts});
-    case kChooseExperts:
-      return launcher_.Run(ChooseExpertsLaunch({.logits = experts.logits.as<float>(),
-                                                .num_tokens = m,
-                                                .num_experts = c.num_experts,
-                                                .per_token = c.experts_per_token,
-                                                .norm_weights = c.norm_expert_weights,
-                                                .experts = experts.chosen.as<int32_t>(),
-                                                .weights = experts.weights.as<float>()}));
-    case kListSlots:
-      return launcher_.Run(ListSlotsLaunch({.experts = experts.chosen.as<int32_t>(),
-                                            .num_slots = num_slots,
-                                            .num_experts = c.num_experts,
-                                            .counts = experts.counts.as<int32_t>(),
-                                            .slots = experts.slots.as<int32_t>(),
-                                            .capacity = limits_.max_tokens}));
-    case kExpertGateUp:
-      return MultiplyExperts(GemmOutput::kGated, memory_->h, layer().expert_gate_up,
-                             c.experts_per_token,
-                             {.columns = c.expert_size,
-                              .up_panel = c.expert_padded() / kPanelCols,
-                              .gate = *GateOf(c.activation),
-                              .out = ColumnsIn(experts.act, whole().expert_size),
-                              .ldo = experts.act.width});
-    case kExpertDown:
-      return MultiplyExperts(GemmOutput::kStore, experts.act, layer().expert_down, 1,
-                             {.columns = columns().size(),
-                              .out = columns_of(experts.out.as<float>()),
-                              .ldo = c.hidden_size});
-    case kSumExperts:
-      return launcher_.Run(SumExpertsLaunch({.out = columns_of(experts.out.as<float>()),
-                                             .weights = experts.weights.as<float>(),
-                                             .num_tokens = m,
-                                             .per_token = c.experts_per_token,
-                                             .width = columns().size(),
-                                             .stride = c.hidden_size,
-                                             .x = columns_of(x())}));
-    default:
-      SKEIN_CHECK(false);
-  }
-}
-
-// The products of the slice's experts.
-void LayerOperators::MultiplyExperts(GemmOutput output, const Operand& in, const DeviceMatrix& w,
-                                     int32_t slots_per_row, GemmArgs args) {
-  const ModelConfig& c = config();
-  const Activations::Experts& experts = memory_->experts;
-  const int64_t panels = (w.n + kPanelCols - 1) / kPanelCols;
-  const int64_t weight_words = panels * kPanelCols * w.words;
-  args.a = in.buffer.as<void>();
-  args.lda = in.width * static_cast<int64_t>(SizeOf(dtype_)) / 4;
-  args.w = static_cast<const uint32_t*>(w.panels) + slice_.first * weight_words;
-  args.m = num_tokens();
-  args.words = w.words;
-  args.groups = {.counts = experts.counts.as<int32_t>() + slice_.first,
-                 .slots = experts.slots.as<int32_t>() + int64_t{slice_.first} * limits_.max_tokens,
-                 .capacity = limits_.max_tokens,
-                 .slots_per_row = slots_per_row,
-                 .num_groups = slice_.count,
-                 .weight_words = weight_words};
-  // The slots of all experts, as a share: which experts have them is known to the device alone.
-  const int64_t num_slots =
-      int64_t{num_tokens()} * c.experts_per_token * slice_.count / c.num_experts;
-  launcher_.Run(GroupedGemmLaunch(w.dtype, output, num_slots, args));
-}
-
 void LayerOperators::Multiply(LoraProduct product, const Operand& in, const DeviceMatrix& w,
                               GemmOutput output, GemmArgs args) {
   args.m = slice_.count;
@@ -414,23 +337,22 @@ void LayerOperators::MultiplyTerms() {
   const Operand& heads = memory_->relative.heads;
   const DeviceMatrix& w = layer().distances;
   const int32_t num_rows = config().encoder.relative.num_rows();
-  const int64_t weight_words = int64_t{num_rows} * w.words;
-  const int32_t first = slice_.first;
-  launcher_.Run(GroupedGemmLaunch(
-      w.dtype, GemmOutput::kStore, int64_t{slice_.count} * num_tokens_,
-      {.a = heads.buffer.as<void>(),
-       .lda = heads.width * static_cast<int64_t>(SizeOf(heads.dtype)) / 4,
-       .w = static_cast<const uint32_t*>(w.panels) + first * weight_words,
-       .m = num_tokens_,
-       .columns = num_rows,
-       .words = w.words,
-       .groups = {.counts = integers_->relative().head_counts + first,
-                  .slots = integers_->relative().head_slots + int64_t{first} * num_tokens_,
-                  .capacity = num_tokens_,
-                  .num_groups = slice_.count,
-                  .weight_words = weight_words},
-       .out = memory_->relative.terms.as<void>(),
-       .ldo = num_rows}));
+  launcher_.Run(
+      GroupedGemmLaunch(w.dtype, GemmOutput::kStore, dtype_, int64_t{slice_.count} * num_tokens_,
+                        {.a = heads.buffer.as<void>(),
+                         .lda = heads.width * static_cast<int64_t>(SizeOf(heads.dtype)) / 4,
+                         .w = w.panels,
+                         .m = num_tokens_,
+                         .columns = num_rows,
+                         .words = w.words,
+                         .groups = {.counts = integers_->relative().head_counts,
+                                    .slots = integers_->relative().head_slots,
+                                    .capacity = num_tokens_,
+                                    .first_group = slice_.first,
+                                    .num_groups = slice_.count,
+                                    .panels = num_rows / kPanelCols},
+                         .out = memory_->relative.terms.as<void>(),
+                         .ldo = num_rows}));
 }
 
 void LayerOperators::CopyForks() {

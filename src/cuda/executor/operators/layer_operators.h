@@ -7,6 +7,7 @@
 #include "cuda/executor/device_batch.h"
 #include "cuda/executor/launcher.h"
 #include "cuda/executor/operators/attention_operators.h"
+#include "cuda/executor/operators/expert_operators.h"
 #include "cuda/executor/operators/layer_op.h"
 #include "cuda/executor/operators/linear_operators.h"
 #include "cuda/executor/operators/lora_operators.h"
@@ -31,18 +32,20 @@ struct SharedMatrix {
 //   residual stream       memory.x    --> memory.qkv
 class LayerOperators {
  public:
+  LayerOperators(const LayerOperators&) = delete;
   // Everything is borrowed.
   LayerOperators(const CudaContext& context, const ForwardLimits& limits, const Activations* memory,
                  const DeviceBatch* integers, Launcher* launcher)
       : context_(context),
         config_(ShareOf(context.rank, context.model.weights->config)),
-        limits_(limits),
+        columns_(ColumnsOf(context.rank, config_.hidden_size)),
         dtype_(context.model.weights->dtype),
         memory_(memory),
         integers_(integers),
         launcher_(*launcher),
         attention_(context, config_, memory, integers, launcher),
         linear_(context, memory, integers, launcher),
+        experts_(context, config_, limits, memory, launcher),
         lora_(context, memory, launcher) {}
 
   // Finds the adapters of a batch. `layout`: with the active tokens of the last layer.
@@ -80,9 +83,6 @@ class LayerOperators {
   void Activate();
   void Attention(int op);
   void Mlp(int op);
-  void Experts(int op);
-  void MultiplyExperts(GemmOutput output, const Operand& in, const DeviceMatrix& w,
-                       int32_t slots_per_row, GemmArgs args);
   // x = x + in · w^T, or the branch instead of x, for the slice's tokens.
   void MultiplyToResidual(LoraProduct product, const Operand& in, const DeviceMatrix& w,
                           const float* bias);
@@ -121,13 +121,14 @@ class LayerOperators {
 
   const CudaContext& context_;
   const ModelConfig config_;
-  const ForwardLimits& limits_;
+  const ColumnRange columns_;
   const DType dtype_;
   const Activations* const memory_;
   const DeviceBatch* const integers_;
   Launcher& launcher_;
   AttentionOperators attention_;
   LinearOperators linear_;
+  ExpertOperators experts_;
   LoraOperators lora_;
   int32_t num_tokens_ = 0;
   int32_t layer_ = 0;

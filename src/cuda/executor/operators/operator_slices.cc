@@ -162,11 +162,14 @@ void OperatorSlices::CutUnits(int op, int32_t num_units, double unit_us) {
       &slices_[op]);
 }
 
-// Each expert has its share of the rows, which the host does not know before they are computed.
+// Each expert has its share of the rows, which the host does not know before they are computed. Few
+// rows take the time of the weights; an expert without rows has none to read.
 void OperatorSlices::MultiplyExperts(int op, int64_t n, int64_t k) {
   const double rows = double{1} * num_tokens_ * config_.experts_per_token / config_.num_experts;
-  const double expert_us = rows * static_cast<double>(CeilDiv(n, num_ranks_)) *
-                           static_cast<double>(k) / RateOf(dtype_, false);
+  const double weights = static_cast<double>(CeilDiv(n, num_ranks_)) * static_cast<double>(k);
+  const double expert_us =
+      std::max(rows * weights / RateOf(matrices_, false),
+               std::min(rows, 1.0) * weights * BytesOf(matrices_) / kBytesPerUs);
   CutUnits(op, config_.num_experts, expert_us);
 }
 

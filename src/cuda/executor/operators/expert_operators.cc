@@ -1,0 +1,103 @@
+#include "cuda/executor/operators/expert_operators.h"
+
+#include "base/check.h"
+#include "cuda/executor/operators/layer_op.h"
+#include "cuda/kernels/launches.h"
+
+namespace skein::cuda {
+
+void ExpertOperators::Run(int op, int32_t layer, const OperatorSlice& slice, int32_t num_tokens,
+                          float* x) {
+  slice_ = slice;
+  num_tokens_ = num_tokens;
+  const DeviceLayer& weights = context_.weights->layers[layer];
+  switch (op) {
+    case kRoute:
+      return Route(weights.router);
+    case kChooseExperts:
+      return Choose();
+    case kListSlots:
+      return ListSlots();
+    case kExpertGateUp:
+      return GateUp(weights.expert_gate_up);
+    case kExpertDown:
+      return Down(weights.expert_down);
+    case kSumExperts:
+      return Sum(x);
+    default:
+      SKEIN_CHECK(false);
+  }
+}
+
+void ExpertOperators::Route(const DeviceMatrix& router) {
+  launcher_.Multiply(
+      memory_->h, router, GemmOutput::kStore,
+      {.m = num_tokens_, .columns = router.n, .out = memory().logits.as<void>(), .ldo = router.n});
+}
+
+void ExpertOperators::Choose() {
+  launcher_.Run(ChooseExpertsLaunch({.logits = memory().logits.as<float>(),
+                                     .num_tokens = num_tokens_,
+                                     .num_experts = config_.num_experts,
+                                     .per_token = config_.experts_per_token,
+                                     .norm_weights = config_.norm_expert_weights,
+                                     .experts = memory().chosen.as<int32_t>(),
+                                     .weights = memory().weights.as<float>()}));
+}
+
+void ExpertOperators::ListSlots() {
+  launcher_.Run(ListSlotsLaunch({.experts = memory().chosen.as<int32_t>(),
+                                 .num_slots = num_slots(),
+                                 .num_experts = config_.num_experts,
+                                 .counts = memory().counts.as<int32_t>(),
+                                 .slots = memory().slots.as<int32_t>(),
+                                 .capacity = limits_.max_tokens}));
+}
+
+void ExpertOperators::GateUp(const DeviceMatrix& w) {
+  const Activations::Operand& act = memory().act;
+  const int32_t begin = ColumnsOf(context_.rank, context_.model.weights->config.expert_size).begin;
+  Multiply(GemmOutput::kGated, memory_->h, num_tokens_, w, config_.experts_per_token,
+           {.columns = config_.expert_size,
+            .up_panel = config_.expert_padded() / kPanelCols,
+            .gate = *GateOf(config_.activation),
+            .out = act.buffer.as<std::byte>() + begin * static_cast<int64_t>(SizeOf(dtype())),
+            .ldo = act.width});
+}
+
+void ExpertOperators::Down(const DeviceMatrix& w) {
+  Multiply(GemmOutput::kStore, memory().act, num_slots(), w, 1,
+           {.columns = columns_.size(),
+            .out = columns_of(memory().out.as<float>()),
+            .ldo = config_.hidden_size});
+}
+
+void ExpertOperators::Sum(float* x) {
+  launcher_.Run(SumExpertsLaunch({.out = columns_of(memory().out.as<float>()),
+                                  .weights = memory().weights.as<float>(),
+                                  .num_tokens = num_tokens_,
+                                  .per_token = config_.experts_per_token,
+                                  .width = columns_.size(),
+                                  .stride = config_.hidden_size,
+                                  .x = columns_of(x)}));
+}
+
+void ExpertOperators::Multiply(GemmOutput output, const Activations::Operand& in, int32_t num_rows,
+                               const DeviceMatrix& w, int32_t slots_per_row, GemmArgs args) {
+  // The rows stay rounded for the slices behind the first.
+  if (slice_.first == 0) launcher_.Round(in, w, 0, num_rows);
+  launcher_.SetOperands(in, w, 0, &args);
+  args.m = num_tokens_;
+  args.groups = {.counts = memory().counts.as<int32_t>(),
+                 .slots = memory().slots.as<int32_t>(),
+                 .capacity = limits_.max_tokens,
+                 .slots_per_row = slots_per_row,
+                 .first_group = slice_.first,
+                 .num_groups = slice_.count,
+                 .panels = w.num_panels()};
+  // The slots of all experts, as a share: which experts have them is known to the device alone.
+  const int64_t of_slice = int64_t{num_slots()} * slice_.count / config_.num_experts;
+  launcher_.Run(GroupedGemmLaunch(w.dtype, output, dtype(), of_slice, args));
+}
+
+}  // namespace skein::cuda
