@@ -121,6 +121,20 @@ TEST(CudaExecutor, SinksHaveTheProcessorsBits) {
   }
 }
 
+// Sinks, biases of the router and of experts, the clamped SwiGLU, and experts in MXFP4.
+TEST(CudaExecutor, GptOssHasTheProcessorsBits) {
+  Random random;
+  for (const auto& [name, quantization] : {std::pair{"gpt-oss", "auto"},
+                                           {"gpt-oss-bf16", "auto"},
+                                           {"gpt-oss-mxfp4", "auto"},
+                                           {"gpt-oss-mxfp4", "int8"}}) {
+    SCOPED_TRACE(std::string(name) + " " + quantization);
+    Both both(ModelDir(name), quantization);
+    EXPECT_FALSE(both.model.weights().layers[0].router_bias.empty());
+    ExpectTheProcessorsBits(both, random);
+  }
+}
+
 TEST(CudaExecutor, TheOrderOfTurnsChangesNothing) {
   for (const TurnOrder& order :
        {TurnOrder{TurnOrder::Kind::kReverse, 0, true}, TurnOrder{TurnOrder::Kind::kShuffled, 5}}) {
@@ -460,9 +474,7 @@ TEST(CudaExecutor, OtherModelsAreRefusedByName) {
             "shared_expert_intermediate_size");
   EXPECT_EQ(refused([](ModelConfig& config) { config.encoder.relative.span = 5; }),
             "position_buckets");
-  EXPECT_EQ(refused([](ModelConfig& config) { config.decoder.expert_bias = true; }),
-            "architectures");
-  EXPECT_EQ(refused([](ModelConfig& config) { config.activation = Activation::kClampedSwiglu; }),
+  EXPECT_EQ(refused([](ModelConfig& config) { config.activation = Activation::kTanh; }),
             "hidden_act");
 }
 

@@ -93,6 +93,8 @@ std::optional<Gate> GateOf(Activation activation) {
       return Gate::kGeluTanh;
     case Activation::kRelu:
       return Gate::kRelu;
+    case Activation::kClampedSwiglu:
+      return Gate::kClampedSwiglu;
     default:
       return std::nullopt;
   }
@@ -119,7 +121,6 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
   if (c.experts_per_token > kMaxExpertsPerToken) {
     return refuse("num_experts_per_tok", "more than 32 experts of a token");
   }
-  if (c.decoder.expert_bias) return refuse("architectures", "biases of experts");
   const bool computes_mlps = c.decision.num_layers == 0 || GateOf(c.decision.activation);
   if (!GateOf(c.activation) || !computes_mlps) return refuse("hidden_act", "this activation");
   if (weights.embedding_blocks != nullptr && !weights.embedding_blocks->format) {
@@ -273,12 +274,19 @@ Status DeviceWeights::PutEmbeddingBlocks(const ModelWeights& weights) {
 }
 
 Status DeviceWeights::PutExperts(const std::vector<ExpertWeights>& experts,
-                                 PackedWeight ExpertWeights::*matrix, const Rows& rows,
-                                 DeviceMatrix* out) {
+                                 PackedWeight ExpertWeights::*matrix,
+                                 std::vector<float> ExpertWeights::*bias, const Rows& rows,
+                                 DeviceMatrix* out, const float** out_bias) {
   if (experts.empty()) return Status::Ok();
   Matrices matrices;
-  for (const ExpertWeights& expert : experts) matrices.push_back(&(expert.*matrix));
-  return PutRows(matrices, rows, out);
+  std::vector<float> biases;
+  for (const ExpertWeights& expert : experts) {
+    matrices.push_back(&(expert.*matrix));
+    if (!(expert.*bias).empty()) AppendRows(expert.*bias, rows, &biases);
+  }
+  SKEIN_RETURN_IF_ERROR(PutRows(matrices, rows, out));
+  SKEIN_RETURN_IF_ERROR(Put(biases, out_bias));
+  return device_->WaitForAll();  // for `biases`
 }
 
 Status DeviceWeights::PutBoth(const PackedWeight& first, const PackedWeight& second,
@@ -368,10 +376,12 @@ Status DeviceWeights::PutLayer(const ModelConfig& config, const LayerWeights& la
   SKEIN_RETURN_IF_ERROR(Put(layer.post_attn_norm, &out->post_attn_norm));
   SKEIN_RETURN_IF_ERROR(Put(layer.post_mlp_norm, &out->post_mlp_norm));
   SKEIN_RETURN_IF_ERROR(Put(layer.router, &out->router));
-  SKEIN_RETURN_IF_ERROR(PutExperts(layer.experts, &ExpertWeights::gate_up,
-                                   RowsOfGates(rank_, config.expert_padded()),
-                                   &out->expert_gate_up));
-  return PutExperts(layer.experts, &ExpertWeights::down, columns, &out->expert_down);
+  SKEIN_RETURN_IF_ERROR(Put(layer.router_bias, &out->router_bias));
+  SKEIN_RETURN_IF_ERROR(PutExperts(
+      layer.experts, &ExpertWeights::gate_up, &ExpertWeights::gate_up_bias,
+      RowsOfGates(rank_, config.expert_padded()), &out->expert_gate_up, &out->expert_gate_up_bias));
+  return PutExperts(layer.experts, &ExpertWeights::down, &ExpertWeights::down_bias, columns,
+                    &out->expert_down, &out->expert_down_bias);
 }
 
 Status DeviceWeights::PutOutputs(const ModelWeights& weights) {

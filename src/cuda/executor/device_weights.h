@@ -68,8 +68,11 @@ struct DeviceLayer {
   // A mixture of experts in place of gate_up and down: the matrices of the experts one behind the
   // other, in the shape of one. Each has whole panels of columns.
   DeviceMatrix router;
+  const float* router_bias = nullptr;
   DeviceMatrix expert_gate_up;
+  const float* expert_gate_up_bias = nullptr;
   DeviceMatrix expert_down;
+  const float* expert_down_bias = nullptr;
 };
 
 // As LoraPair. The rank of `a` is rounded up to whole rows of u, by zeros.
@@ -157,7 +160,8 @@ class DeviceWeights {
   // A table in blocks, in the order of panels.
   Status PutEmbeddingBlocks(const ModelWeights& weights);
   Status PutExperts(const std::vector<ExpertWeights>& experts, PackedWeight ExpertWeights::*matrix,
-                    const Rows& rows, DeviceMatrix* out);
+                    std::vector<float> ExpertWeights::*bias, const Rows& rows, DeviceMatrix* out,
+                    const float** out_bias);
   // The rows of `second` behind those of `first`, which ends with a whole panel.
   Status PutBoth(const PackedWeight& first, const PackedWeight& second, DeviceMatrix* out);
   Status PutPair(const LoraPair& pair, DeviceLoraPair* out);

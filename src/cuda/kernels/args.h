@@ -288,8 +288,9 @@ struct AttentionArgs {
   KvPointers kv;
 };
 
-// The function of an MLP's gate, or of a head.
-enum class Gate : uint8_t { kSilu, kGelu, kGeluTanh, kRelu };
+// The function of an MLP's gate, or of a head. kClampedSwiglu is a function of the gate and of what
+// it gates (Activation::kClampedSwiglu): of gated products and sums alone.
+enum class Gate : uint8_t { kSilu, kGelu, kGeluTanh, kRelu, kClampedSwiglu };
 
 // x = x / divisor, then SoftCap of it.
 struct FinishLogitsArgs {
@@ -309,7 +310,7 @@ struct ActivateArgs {
   int64_t ldo = 0;
 };
 
-// out = gate(x) * x behind it by `up` elements, rounded to T, row by row.
+// out = gate(x) * x behind it by `up` elements, rounded to T, row by row (Gated).
 struct GateSumsArgs {
   Gate gate = Gate::kSilu;
   const float* x = nullptr;  // [num_rows, ldx]

@@ -31,7 +31,7 @@ __device__ __forceinline__ void WriteOutput(const GemmArgs& args, const BlockRow
   const float sum = Finish(args, gate, rows.In(row), of_w);
   if constexpr (kOutput == GemmOutput::kGated) {
     const float of_up = Finish(args, up, rows.In(row), of_w + args.up_panel * kPanelColumns);
-    Round(Activate(args.gate, sum) * of_up, static_cast<Out*>(args.out) + index);
+    Round(Gated(args.gate, sum, of_up), static_cast<Out*>(args.out) + index);
   } else {
     float* out = static_cast<float*>(args.out) + index;
     *out = kOutput == GemmOutput::kAdd ? *out + sum : sum;
@@ -149,7 +149,7 @@ __device__ __forceinline__ void WriteGatedColumn(
     const int64_t row = rows.In(first_row + i);
     const float gate = Finish(args, shared.sums[i][in_block], row, of_gate);
     const float up = Finish(args, shared.sums[i][kColumns + in_block], row, of_up);
-    return Activate(kGate, gate) * up;
+    return Gated(kGate, gate, up);
   };
   int i = static_cast<int>(threadIdx.x / kColumns);
 #pragma unroll 2
@@ -190,6 +190,8 @@ __device__ __forceinline__ void WriteGated(const BlockPanels<Tile, GemmOutput::k
       return WriteGatedColumn<Gate::kGeluTanh, Tile, Out>(panels, rows, first_row, shared);
     case Gate::kRelu:
       return WriteGatedColumn<Gate::kRelu, Tile, Out>(panels, rows, first_row, shared);
+    case Gate::kClampedSwiglu:
+      return WriteGatedColumn<Gate::kClampedSwiglu, Tile, Out>(panels, rows, first_row, shared);
   }
 }
 

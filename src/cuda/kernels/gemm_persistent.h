@@ -270,7 +270,7 @@ __device__ __forceinline__ void WriteGatedRows(const BlockPanels<Tile, GemmOutpu
     float results[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      results[i] = Activate(kGate, sums[0][tile][i]) * sums[0][tile][2 + i];
+      results[i] = Gated(kGate, sums[0][tile][i], sums[0][tile][2 + i]);
     }
     const float got = __shfl_xor_sync(kAllLanes, is_even ? results[1] : results[0], 4);
     words[tile] = RoundPairToBf16(is_even ? results[0] : got, is_even ? got : results[1]);
@@ -307,6 +307,8 @@ __device__ __forceinline__ void WriteGatedTile(const BlockPanels<Tile, GemmOutpu
       return WriteGatedRows<Gate::kGeluTanh>(panels, first_row, warp, sums);
     case Gate::kRelu:
       return WriteGatedRows<Gate::kRelu>(panels, first_row, warp, sums);
+    case Gate::kClampedSwiglu:
+      return WriteGatedRows<Gate::kClampedSwiglu>(panels, first_row, warp, sums);
   }
 }
 

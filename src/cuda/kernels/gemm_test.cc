@@ -296,7 +296,8 @@ struct NamedGate {
 constexpr NamedGate kGates[] = {{Gate::kSilu, Activation::kSilu},
                                 {Gate::kGelu, Activation::kGelu},
                                 {Gate::kGeluTanh, Activation::kGeluTanh},
-                                {Gate::kRelu, Activation::kRelu}};
+                                {Gate::kRelu, Activation::kRelu},
+                                {Gate::kClampedSwiglu, Activation::kClampedSwiglu}};
 
 TEST(Gemm, GatedProductsAreAnActivationTimesUp) {
   RandomValues random;
@@ -304,7 +305,7 @@ TEST(Gemm, GatedProductsAreAnActivationTimesUp) {
     for (const TileSize tile : TilesOf(types.matrix)) {
       const bool persists = tile >= TileSize::kPersistentLarge;
       const int32_t m = persists ? random.Integer(257, 400) : random.Integer(1, 150);
-      const NamedGate& named = kGates[random.Integer(0, 3)];
+      const NamedGate& named = kGates[random.Integer(0, std::ssize(kGates) - 1)];
       const int32_t width = random.Integer(persists ? 65 : 1, 90), padded = (width + 15) / 16 * 16;
       const int32_t k = random.Integer(20, 100);
       Operands operands(random, types.compute, types.matrix, m, 2 * padded, k);
@@ -315,9 +316,8 @@ TEST(Gemm, GatedProductsAreAnActivationTimesUp) {
       for (int32_t i = 0; i < m; ++i) {
         const float* row = &sums[size_t(i) * (2 * padded + 3)];
         for (int32_t column = 0; column < width; ++column) {
-          const float gate = reference::Activate(named.activation, row[column]);
-          const ScopedFpMode fp_mode;
-          expected[i * ldo + column] = gate * row[padded + column];
+          expected[i * ldo + column] =
+              reference::Gated(named.activation, row[column], row[padded + column]);
         }
       }
       TypedArray out(std::vector<float>(m * ldo, 9.0f), types.compute);

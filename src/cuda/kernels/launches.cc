@@ -422,6 +422,7 @@ Launch BranchLaunch(const BranchArgs& args) {
 }
 
 Launch ActivateLaunch(DType dtype, const ActivateArgs& args) {
+  SKEIN_CHECK(args.gate != Gate::kClampedSwiglu);
   return {OfType(KernelId::kActivateF32, dtype), RowShape(args.num_rows), args};
 }
 

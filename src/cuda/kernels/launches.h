@@ -28,6 +28,7 @@ Launch GatherLaunch(const GatherArgs& args);
 // REQUIRES: num_peers is 1 at least.
 Launch ShareColumnsLaunch(const ShareColumnsArgs& args);
 Launch BranchLaunch(const BranchArgs& args);
+// REQUIRES: the gate is a function of one number.
 Launch ActivateLaunch(DType dtype, const ActivateArgs& args);
 Launch GateSumsLaunch(DType dtype, const GateSumsArgs& args);
 // Whole rows, for weights in int8.

@@ -82,11 +82,11 @@ __device__ __forceinline__ float ExpOfNegative(float x) {
   return e.y * __uint_as_float((e.shifted << 23) + 0x3f800000u);
 }
 
-// x / (1 + e^a), rounded correctly, where x and a are as in Silu or GeluTanh. A division for all
-// numbers has branches, which keep a thread from working on several results at a time. Here a
-// correction follows an estimate (Markstein, "Computation of elementary functions on the IBM RISC
-// System/6000 processor", 1990). The divisor is a quarter of 1 + e^a, whose reciprocal is a normal
-// number for each finite e^a.
+// x / (1 + e^a), rounded correctly, where x and a are as in Silu, GeluTanh or ClampedSwiglu. A
+// division for all numbers has branches, which keep a thread from working on several results at a
+// time. Here a correction follows an estimate (Markstein, "Computation of elementary functions on
+// the IBM RISC System/6000 processor", 1990). The divisor is a quarter of 1 + e^a, whose reciprocal
+// is a normal number for each finite e^a.
 __device__ __forceinline__ float DivideByOnePlusExp(float x, float a) {
   constexpr float kOneAlone = -80.0f;  // 1 + e^a is 1, and a quarter of e^a is a normal number
   const float divisor = 0.25f + ReducedExp<-2>(MaxOrNan(a, kOneAlone)).Scaled();
@@ -133,6 +133,20 @@ __device__ __forceinline__ float Activate(Gate gate, float x) {
   if (gate == Gate::kSilu) return Silu(x);
   if (gate == Gate::kRelu) return x > 0.0f ? x : 0.0f;
   return gate == Gate::kGelu ? Gelu(x) : GeluTanh(x);
+}
+
+// With g at most 7 and up in [-7, 7]: g / (1 + e^(-1.702 g)) * (up + 1).
+__device__ __forceinline__ float ClampedSwiglu(float g, float up) {
+  g = g > 7.0f ? 7.0f : g;
+  const float least = -7.0f > up ? -7.0f : up;
+  up = up > 7.0f ? 7.0f : least;
+  return DivideByOnePlusExp(g, g * -0x1.b3b646p+0f) * (up + 1.0f);
+}
+
+// The result of a gated product.
+__device__ __forceinline__ float Gated(Gate gate, float x, float up) {
+  if (gate == Gate::kClampedSwiglu) return ClampedSwiglu(x, up);
+  return Activate(gate, x) * up;
 }
 
 // The sum over the 16 lanes of a row, in the order of SumOfLanes; every lane gets it. Both halves

@@ -18,6 +18,11 @@ float GeluTanhByDivision(float x) {
   return x / (1.0f + Exp(cubic * -0x1.988454p+0f));
 }
 
+float ClampedSwigluByDivision(float g) {
+  g = g > 7.0f ? 7.0f : g;
+  return (g / (1.0f + Exp(g * -0x1.b3b646p+0f))) * (0.0f + 1.0f);
+}
+
 bool SameOrNan(float a, float b) {
   return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) ||
          (std::isnan(a) && std::isnan(b));
@@ -44,13 +49,15 @@ TEST(Math, ExpOfNegativeNeedsNoChoices) {
   for (const uint32_t bits : {0u, 0x7fc00000u, 0x80000000u, 0xff800000u, 0xffffffffu}) check(bits);
 }
 
-// One of 997 floats, and those around zero and the infinities. (All 2^32 agree on an H200.)
+// One of 997 floats, and those around zero and the infinities. (All 2^32 of
+// SiLU and GeluTanh agree on an H200.)
 TEST(Math, GatesDivideAsTheGeneralDivision) {
   const ScopedFpMode fp_mode;
   const auto check = [](uint32_t bits) {
     const float x = std::bit_cast<float>(bits);
     ASSERT_TRUE(SameOrNan(Silu(x), SiluByDivision(x))) << x << " " << bits;
     ASSERT_TRUE(SameOrNan(GeluTanh(x), GeluTanhByDivision(x))) << x << " " << bits;
+    ASSERT_TRUE(SameOrNan(ClampedSwiglu(x, 0.0f), ClampedSwigluByDivision(x))) << x << " " << bits;
   };
   for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 997) {
     check(static_cast<uint32_t>(bits));

@@ -348,7 +348,7 @@ __global__ void GateSumsKernel(GateSumsArgs a) {
       Four<T> four;
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        Round(Activate(a.gate, of_gate[k].of[e]) * of_up[k].of[e], &four.of[e]);
+        Round(Gated(a.gate, of_gate[k].of[e], of_up[k].of[e]), &four.of[e]);
       }
       out.Store(first + k * kRowStep, four);
     }

@@ -247,10 +247,12 @@ TEST(RowKernels, GatesAreRounded) {
 // The sums of a gate and of what it gates, which lie apart.
 TEST(RowKernels, GatedSumsAreRounded) {
   RandomValues random;
-  constexpr std::pair<Gate, Activation> kGates[] = {{Gate::kSilu, Activation::kSilu},
-                                                    {Gate::kGelu, Activation::kGelu},
-                                                    {Gate::kGeluTanh, Activation::kGeluTanh},
-                                                    {Gate::kRelu, Activation::kRelu}};
+  constexpr std::pair<Gate, Activation> kGates[] = {
+      {Gate::kSilu, Activation::kSilu},
+      {Gate::kGelu, Activation::kGelu},
+      {Gate::kGeluTanh, Activation::kGeluTanh},
+      {Gate::kRelu, Activation::kRelu},
+      {Gate::kClampedSwiglu, Activation::kClampedSwiglu}};
   for (const DType dtype : kTypes) {
     for (const int32_t width : {1, 6, 30, 128, 1030, 4096}) {
       for (const auto& [gate, activation] : kGates) {
@@ -269,10 +271,9 @@ TEST(RowKernels, GatedSumsAreRounded) {
                                    .out = out.At(0),
                                    .ldo = ldo}),
             std::span(static_cast<std::byte*>(out.At(0)), expected.size() * SizeOf(dtype)));
-        const ScopedFpMode fp_mode;
         for (int32_t i = 0; i < num_rows * width; ++i) {
           const float* const of = &x[i / width * ldx + i % width];
-          expected[i / width * ldo + i % width] = reference::Activate(activation, of[0]) * of[up];
+          expected[i / width * ldo + i % width] = reference::Gated(activation, of[0], of[up]);
         }
         EXPECT_TRUE(SameBits(out.Values(), TypedArray(expected, dtype).Values())) << width;
       }

@@ -13,15 +13,15 @@ void ExpertOperators::Run(int op, int32_t layer, const OperatorSlice& slice, int
   const DeviceLayer& weights = context_.weights->layers[layer];
   switch (op) {
     case kRoute:
-      return Route(weights.router);
+      return Route(weights);
     case kChooseExperts:
       return Choose();
     case kListSlots:
       return ListSlots();
     case kExpertGateUp:
-      return GateUp(weights.expert_gate_up);
+      return GateUp(weights);
     case kExpertDown:
-      return Down(weights.expert_down);
+      return Down(weights);
     case kSumExperts:
       return Sum(x);
     default:
@@ -29,10 +29,13 @@ void ExpertOperators::Run(int op, int32_t layer, const OperatorSlice& slice, int
   }
 }
 
-void ExpertOperators::Route(const DeviceMatrix& router) {
-  launcher_.Multiply(
-      memory_->h, router, GemmOutput::kStore,
-      {.m = num_tokens_, .columns = router.n, .out = memory().logits.as<void>(), .ldo = router.n});
+void ExpertOperators::Route(const DeviceLayer& layer) {
+  launcher_.Multiply(memory_->h, layer.router, GemmOutput::kStore,
+                     {.bias = layer.router_bias,
+                      .m = num_tokens_,
+                      .columns = layer.router.n,
+                      .out = memory().logits.as<void>(),
+                      .ldo = layer.router.n});
 }
 
 void ExpertOperators::Choose() {
@@ -54,20 +57,23 @@ void ExpertOperators::ListSlots() {
                                  .capacity = limits_.max_tokens}));
 }
 
-void ExpertOperators::GateUp(const DeviceMatrix& w) {
+void ExpertOperators::GateUp(const DeviceLayer& layer) {
   const Activations::Operand& act = memory().act;
   const int32_t begin = ColumnsOf(context_.rank, context_.model.weights->config.expert_size).begin;
-  Multiply(GemmOutput::kGated, memory_->h, num_tokens_, w, config_.experts_per_token,
-           {.columns = config_.expert_size,
+  Multiply(GemmOutput::kGated, memory_->h, num_tokens_, layer.expert_gate_up,
+           config_.experts_per_token,
+           {.bias = layer.expert_gate_up_bias,
+            .columns = config_.expert_size,
             .up_panel = config_.expert_padded() / kPanelCols,
             .gate = *GateOf(config_.activation),
             .out = act.buffer.as<std::byte>() + begin * static_cast<int64_t>(SizeOf(dtype())),
             .ldo = act.width});
 }
 
-void ExpertOperators::Down(const DeviceMatrix& w) {
-  Multiply(GemmOutput::kStore, memory().act, num_slots(), w, 1,
-           {.columns = columns_.size(),
+void ExpertOperators::Down(const DeviceLayer& layer) {
+  Multiply(GemmOutput::kStore, memory().act, num_slots(), layer.expert_down, 1,
+           {.bias = layer.expert_down_bias,
+            .columns = columns_.size(),
             .out = columns_of(memory().out.as<float>()),
             .ldo = config_.hidden_size});
 }

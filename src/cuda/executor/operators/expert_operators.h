@@ -28,11 +28,11 @@ class ExpertOperators {
   void Run(int op, int32_t layer, const OperatorSlice& slice, int32_t num_tokens, float* x);
 
  private:
-  void Route(const DeviceMatrix& router);
+  void Route(const DeviceLayer& layer);
   void Choose();
   void ListSlots();
-  void GateUp(const DeviceMatrix& w);
-  void Down(const DeviceMatrix& w);
+  void GateUp(const DeviceLayer& layer);
+  void Down(const DeviceLayer& layer);
   void Sum(float* x);
   // The products of the slice's experts. `in` has num_rows rows.
   void Multiply(GemmOutput output, const Activations::Operand& in, int32_t num_rows,
