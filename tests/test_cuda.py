@@ -56,13 +56,14 @@ def test_the_emulated_device_has_the_processors_bits(fma_class, choice):
     assert answers(batched_tokens, "--device", "cuda-emulated", *args) == fma_class
 
 
-@pytest.mark.parametrize("shape, ranks", [("tiny-mistral", 3), ("tiny-moe", 2)])
-def test_several_devices_have_the_processors_bits(shape, ranks, tmp_path, monkeypatch):
-    """Three ranks with shares of different widths, and a mixture of experts."""
+@pytest.mark.parametrize("shape, ranks, quantization", [("tiny-mistral", 3, "auto"), ("tiny-moe", 2, "auto"),
+                                                         ("tiny-moe", 2, "int4")])
+def test_several_devices_have_the_processors_bits(shape, ranks, quantization, tmp_path, monkeypatch):
+    """Three ranks with shares of different widths, and a mixture of experts, plain and packed."""
     monkeypatch.setenv("SKEIN_FORCE_ISA", "avx2")
     model = tmp_path / shape
     subprocess.run([SKEIN_BIN, "model", "init", "--shape", shape, "--tokenizer", needed(STORIES), model], check=True, capture_output=True)
-    args = [48, "--scheduling", "prelude"]
+    args = [48, "--scheduling", "prelude", "--quantization", quantization]
     expected = answers(*args, model=model)
     assert answers(*args, "--device", "cuda-emulated", "--tp", ranks, model=model) == expected
 

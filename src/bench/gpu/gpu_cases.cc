@@ -271,6 +271,7 @@ Result<std::vector<float>> RunChooseExperts(Device& device, uint64_t seed) {
   return operands.Run(
       cuda::ChooseExpertsLaunch(
           {.logits = operands.Put(operands.Random(kTokens * kExperts)),
+           .ldl = kExperts,
            .num_tokens = kTokens,
            .num_experts = kExperts,
            .per_token = kPerToken,

@@ -17,6 +17,12 @@ int64_t RoundUp(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 }  // namespace
 
+int32_t DenseMlpSize(const ModelConfig& config) {
+  const bool only_experts = config.num_experts > 0 &&
+                            std::ranges::all_of(config.has_experts, [](bool has) { return has; });
+  return only_experts ? 0 : config.intermediate_size;
+}
+
 Result<Activations> Activations::Make(const CudaContext& context, const ForwardLimits& limits) {
   const ModelWeights& weights = *context.model.weights;
   Activations activations;
@@ -49,7 +55,9 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
   SKEIN_RETURN_IF_ERROR(Add(tokens, c.hidden_size, &h));
   SKEIN_RETURN_IF_ERROR(Add(tokens, q_width, &q));
   SKEIN_RETURN_IF_ERROR(Add(tokens, q_width, &attn));
-  SKEIN_RETURN_IF_ERROR(Add(tokens, c.intermediate_size, &act));
+  if (const int32_t size = DenseMlpSize(c); size > 0) {
+    SKEIN_RETURN_IF_ERROR(Add(tokens, size, &act));
+  }
   if (c.decision.num_layers > 0) {
     SKEIN_RETURN_IF_ERROR(Add(tokens, c.decision.intermediate_size, &head_act));
   }
@@ -59,7 +67,7 @@ Status Activations::Allocate(const ForwardContext& model, const ForwardLimits& l
   }
   SKEIN_RETURN_IF_ERROR(
       Add(tokens * std::max<int64_t>(qkv_width, c.hidden_size) * sizeof(float), &qkv));
-  if (c.has_branches()) {
+  if (c.has_branches() || c.decoder.shared_expert_size > 0) {
     SKEIN_RETURN_IF_ERROR(Add(tokens * c.hidden_size * sizeof(float), &branch));
   }
   // One at least: for the tokens that pad a batch.
@@ -101,8 +109,8 @@ Status Activations::AllocateInt8(const ModelConfig& c, DType matrices, int64_t t
   if (!TakesInt8Rows(matrices)) return Status::Ok();
   const int64_t q_width = int64_t{c.num_heads} * c.head_dim;
   const int64_t widest =
-      std::max<int64_t>({c.hidden_size, q_width, c.intermediate_size, c.decision.intermediate_size,
-                         c.decoder.linear.v_width()});
+      std::max<int64_t>({c.hidden_size, q_width, DenseMlpSize(c), c.decision.intermediate_size,
+                         c.decoder.shared_expert_size, c.decoder.linear.v_width()});
   const int64_t slots = tokens * c.experts_per_token;
   const auto most = [&](const auto& size) {
     return std::max<int64_t>(tokens * size(widest), slots * size(c.expert_size));
@@ -165,7 +173,14 @@ Status Activations::AllocateLinear(const ModelConfig& c, int64_t tokens) {
 
 Status Activations::AllocateExperts(const ModelConfig& c, int64_t tokens) {
   const int64_t slots = tokens * c.experts_per_token;
-  SKEIN_RETURN_IF_ERROR(Add(tokens * c.num_experts * sizeof(float), &experts.logits));
+  const int32_t shared_size = c.decoder.shared_expert_size;
+  const int64_t logits =
+      shared_size > 0 ? RoundUp(c.num_experts, kPanelCols) + 1 : int64_t{c.num_experts};
+  SKEIN_RETURN_IF_ERROR(Add(tokens * logits * sizeof(float), &experts.logits));
+  if (shared_size > 0) {
+    SKEIN_RETURN_IF_ERROR(Add(tokens, shared_size, &experts.shared_act));
+    SKEIN_RETURN_IF_ERROR(Add(tokens * sizeof(float), &experts.shared_weights));
+  }
   SKEIN_RETURN_IF_ERROR(Add(slots * sizeof(int32_t), &experts.chosen));
   SKEIN_RETURN_IF_ERROR(Add(slots * sizeof(float), &experts.weights));
   SKEIN_RETURN_IF_ERROR(Add(c.num_experts * sizeof(int32_t), &experts.counts));

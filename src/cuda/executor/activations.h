@@ -11,6 +11,9 @@
 
 namespace skein::cuda {
 
+// The intermediate size of the layers without experts; 0: all layers have experts.
+int32_t DenseMlpSize(const ModelConfig& config);
+
 // The memory of one pass on a device. Buffers that the model does not need are empty. In the last
 // layer, q and qkv also take the rows that kGather moves (LayerOperators).
 struct Activations {
@@ -23,13 +26,16 @@ struct Activations {
   };
   // Those of a mixture of experts (GemmGroups, ChooseExpertsArgs).
   struct Experts {
-    Buffer logits;   // f32 [max_tokens, num_experts]
-    Buffer chosen;   // int32 [max_tokens, experts_per_token]
-    Buffer weights;  // f32 [max_tokens, experts_per_token]
-    Buffer counts;   // int32 [num_experts]
-    Buffer slots;    // int32 [num_experts, max_tokens]
-    Operand act;     // [max_tokens * experts_per_token, expert_size]
-    Buffer out;      // f32 [max_tokens * experts_per_token, hidden]
+    // f32 [max_tokens, num_experts]; with a shared expert, [max_tokens, columns of the router].
+    Buffer logits;
+    Buffer chosen;          // int32 [max_tokens, experts_per_token]
+    Buffer weights;         // f32 [max_tokens, experts_per_token]
+    Buffer counts;          // int32 [num_experts]
+    Buffer slots;           // int32 [num_experts, max_tokens]
+    Operand act;            // [max_tokens * experts_per_token, expert_size]
+    Buffer out;             // f32 [max_tokens * experts_per_token, hidden]
+    Operand shared_act;     // [max_tokens, shared_expert_size]
+    Buffer shared_weights;  // f32 [max_tokens]
   };
 
   // Those of linear layers, and of gates of attention (LinearLayers).
@@ -68,10 +74,10 @@ struct Activations {
   Buffer x;            // f32 [max_tokens, hidden]: the residual stream
   Buffer qkv;          // f32 [max_tokens, the width of q, k and v, or hidden if it is wider]
   Operand h, q, attn;  // [max_tokens, ...]
-  Operand act;         // [max_tokens, intermediate]
+  Operand act;         // [max_tokens, DenseMlpSize]
   Operand head_act;    // the same in the layers of a decision head
   Buffer up;           // f32 [max_tokens, the widest of the two]: for MLPs without a gate
-  Buffer branch;       // f32 [max_tokens, hidden]: results that a norm or a scale changes
+  Buffer branch;       // f32 [max_tokens, hidden]: results that a norm, a scale or a weight changes
   Buffer own_kv;       // blocks [max_own_blocks] of one layer
   Partial partial;
   Buffer int8, scales;  // rows in int8 for the next product (QuantizeArgs)

@@ -126,9 +126,6 @@ Status CheckDeviceComputes(const ModelWeights& weights) {
   if (weights.embedding_blocks != nullptr && !weights.embedding_blocks->format) {
     return refuse("quantization", std::string("embeddings in ") + weights.embedding_blocks->name);
   }
-  if (c.decoder.shared_expert_size > 0) {
-    return refuse("shared_expert_intermediate_size", "a shared expert");
-  }
   if (!std::ranges::all_of(weights.layers, HasExpertsOfOneType)) {
     return refuse("quantization", "experts of several types");
   }
@@ -291,12 +288,12 @@ Status DeviceWeights::PutExperts(const std::vector<ExpertWeights>& experts,
 
 Status DeviceWeights::PutBoth(const PackedWeight& first, const PackedWeight& second,
                               DeviceMatrix* out) {
-  if (first.n() == 0) return Status::Ok();
-  SKEIN_CHECK(first.n() % kPanelCols == 0 && first.k_padded() == second.k_padded());
+  if (second.n() == 0) return Put(first, out);
+  SKEIN_CHECK(first.k_padded() == second.k_padded());
   SKEIN_CHECK(first.dtype() == second.dtype() && SizeOf(first.dtype()) > 1);
   const Rows all_first = {{0, first.n()}}, all_second = {{0, second.n()}};
   *out = ShapeOf(first, all_first);
-  out->n += second.n();
+  out->n = NumPanels(all_first) * kPanelCols + second.n();
   SKEIN_ASSIGN_OR_RETURN(
       std::byte* const to,
       Allocate((NumPanels(all_first) + NumPanels(all_second)) * PanelBytes(first)));
@@ -353,7 +350,7 @@ Status DeviceWeights::PutLayer(const ModelConfig& config, const LayerWeights& la
   const bool whole = rank_.count == 1;
   const Rows heads = whole ? Rows{{0, layer.qkv.n()}} : RowsOfHeads(rank_, config);
   const Rows gates =
-      whole ? Rows{{0, layer.gate_up.n()}} : RowsOfGates(rank_, config.intermediate_padded());
+      whole ? Rows{{0, layer.gate_up.n()}} : RowsOfGates(rank_, layer.gate_up.n() / 2);
   const Rows columns = {ColumnsOf(rank_, config.hidden_size)};
   SKEIN_RETURN_IF_ERROR(Put(layer.attn_norm, &out->attn_norm));
   SKEIN_RETURN_IF_ERROR(Put(layer.attn_norm_bias, &out->attn_norm_bias));
@@ -375,7 +372,8 @@ Status DeviceWeights::PutLayer(const ModelConfig& config, const LayerWeights& la
   SKEIN_RETURN_IF_ERROR(PutRows(layer.down_bias, columns, &out->down_bias));
   SKEIN_RETURN_IF_ERROR(Put(layer.post_attn_norm, &out->post_attn_norm));
   SKEIN_RETURN_IF_ERROR(Put(layer.post_mlp_norm, &out->post_mlp_norm));
-  SKEIN_RETURN_IF_ERROR(Put(layer.router, &out->router));
+  SKEIN_CHECK(layer.shared_gate.n() == 0 || layer.router_bias.empty());
+  SKEIN_RETURN_IF_ERROR(PutBoth(layer.router, layer.shared_gate, &out->router));
   SKEIN_RETURN_IF_ERROR(Put(layer.router_bias, &out->router_bias));
   SKEIN_RETURN_IF_ERROR(PutExperts(
       layer.experts, &ExpertWeights::gate_up, &ExpertWeights::gate_up_bias,

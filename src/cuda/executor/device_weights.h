@@ -65,9 +65,9 @@ struct DeviceLayer {
   const float* post_attn_norm = nullptr;
   const float* post_mlp_norm = nullptr;
 
-  // A mixture of experts in place of gate_up and down: the matrices of the experts one behind the
-  // other, in the shape of one. Each has whole panels of columns.
-  DeviceMatrix router;
+  // A mixture of experts, of which gate_up and down are the shared one. The matrices of the others
+  // lie one behind the other, in the shape of one. Each has whole panels of columns.
+  DeviceMatrix router;  // behind its panels, the row of the shared expert's gate, if there is one
   const float* router_bias = nullptr;
   DeviceMatrix expert_gate_up;
   const float* expert_gate_up_bias = nullptr;
@@ -162,7 +162,7 @@ class DeviceWeights {
   Status PutExperts(const std::vector<ExpertWeights>& experts, PackedWeight ExpertWeights::*matrix,
                     std::vector<float> ExpertWeights::*bias, const Rows& rows, DeviceMatrix* out,
                     const float** out_bias);
-  // The rows of `second` behind those of `first`, which ends with a whole panel.
+  // The panels of `second` behind those of `first`. `second` may be empty.
   Status PutBoth(const PackedWeight& first, const PackedWeight& second, DeviceMatrix* out);
   Status PutPair(const LoraPair& pair, DeviceLoraPair* out);
   Status PutLinear(const LinearWeights& linear, DeviceLinear* out);

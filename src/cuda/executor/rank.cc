@@ -31,6 +31,7 @@ ModelConfig ShareOf(const Rank& rank, const ModelConfig& config) {
   share.num_kv_heads /= rank.count;
   share.intermediate_size = ColumnsOf(rank, config.intermediate_size).size();
   share.expert_size = ColumnsOf(rank, config.expert_size).size();
+  share.decoder.shared_expert_size = ColumnsOf(rank, config.decoder.shared_expert_size).size();
   return share;
 }
 
@@ -49,7 +50,8 @@ Status CheckRanks(const ModelConfig& config, int32_t count) {
   if (config.decoder.qk_norm_spans_heads) return refuse("norms over all heads");
   if (!config.HasGate(0)) return refuse("MLPs without a gate");
   int32_t most = config.hidden_size;
-  for (const int32_t width : {config.intermediate_size, config.expert_size}) {
+  for (const int32_t width :
+       {config.intermediate_size, config.expert_size, config.decoder.shared_expert_size}) {
     if (width > 0) most = std::min(most, width);
   }
   most = std::min(kMaxRanks, static_cast<int32_t>(CeilDiv(most, kPanelCols)));

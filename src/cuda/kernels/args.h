@@ -353,13 +353,18 @@ inline int32_t LargestParts(int64_t width) {
 // The experts of each token (docs/numerics.md, "Experts"). A slot is one token at one of its
 // experts: slot token * per_token + i belongs to the token's expert number i, by ascending number.
 struct ChooseExpertsArgs {
-  const float* logits = nullptr;  // [num_tokens, num_experts]: the router's
+  const float* logits = nullptr;  // [num_tokens, ldl]: the router's
+  int32_t ldl = 0;
   int32_t num_tokens = 0;
   int32_t num_experts = 0;  // at most kMaxExperts
   int32_t per_token = 0;    // at most kMaxExpertsPerToken
   bool norm_weights = false;
   int32_t* experts = nullptr;  // [num_tokens, per_token]
   float* weights = nullptr;    // [num_tokens, per_token]
+  // The weight of the expert that every token goes through, the sigmoid of a logit of its own.
+  // Null: there is no such expert.
+  float* shared_weights = nullptr;  // [num_tokens]
+  int32_t shared_logit = 0;         // column of logits
 };
 inline constexpr int32_t kMaxExperts = 1024;
 inline constexpr int32_t kMaxExpertsPerToken = 32;
@@ -374,14 +379,16 @@ struct ListSlotsArgs {
   int32_t capacity = 0;       // at least the number of tokens
 };
 
-// x[token] = x[token] + weight * out, over the token's slots in order.
+// x[token] = x[token] + weight * out, over the token's slots in order, then for the shared expert.
 struct SumExpertsArgs {
-  const float* out = nullptr;      // [num_tokens * per_token, stride]
-  const float* weights = nullptr;  // [num_tokens, per_token]
+  const float* out = nullptr;             // [num_tokens * per_token, stride]
+  const float* weights = nullptr;         // [num_tokens, per_token]
+  const float* shared = nullptr;          // [num_tokens, stride]; null: there is none
+  const float* shared_weights = nullptr;  // [num_tokens]
   int32_t num_tokens = 0;
   int32_t per_token = 0;
   int32_t width = 0;   // of a row's columns
-  int64_t stride = 0;  // of rows of out and of x
+  int64_t stride = 0;  // of rows of out, of shared and of x
   float* x = nullptr;  // [num_tokens, stride]
 };
 

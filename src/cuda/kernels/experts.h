@@ -81,8 +81,9 @@ __device__ __forceinline__ int SortExperts(int mine, int per_token, int lane) {
   return sorted;
 }
 
-// A warp for each token. `F`: the type of the logits.
-template <typename F>
+// A warp for each token. `F`: the type of the logits. kShared: whether there is a shared expert,
+// whose weight takes registers.
+template <typename F, bool kShared>
 __global__ void ChooseExpertsKernel(ChooseExpertsArgs a) {
   LetNextKernelStart();
   WaitForPreviousKernel();
@@ -90,7 +91,7 @@ __global__ void ChooseExpertsKernel(ChooseExpertsArgs a) {
   const int64_t token =
       static_cast<int64_t>(blockIdx.x) * kExpertWarps + static_cast<int>(threadIdx.x) / 32;
   if (token >= a.num_tokens) return;
-  const F* logits = a.logits + token * a.num_experts;
+  const F* logits = a.logits + token * a.ldl;
   constexpr int kFew = 4;  // most models have at most 128 experts
   const int largest = a.num_experts <= 32 * kFew
                           ? LargestExperts<kFew>(a, logits, lane)
@@ -108,6 +109,10 @@ __global__ void ChooseExpertsKernel(ChooseExpertsArgs a) {
 #pragma unroll 8
       for (int i = 0; i < end; ++i) sum = sum + __shfl_sync(kAllLanes, of_lane, i);
     }
+  }
+  if (kShared && lane == 0) {
+    const double logit = logits[a.shared_logit];
+    a.shared_weights[token] = static_cast<float>(1 / (1 + exp(-logit)));
   }
   if (expert < 0) return;
   a.experts[token * a.per_token + lane] = expert;
@@ -179,6 +184,15 @@ __global__ void ListSlotsKernel(ListSlotsArgs a) {
   if (lane == 0 && has_last) a.counts[expert] = count;
 }
 
+// Adds weight * out to four elements of a row.
+__device__ __forceinline__ void AddWeighed(const FoursOfRow<const float>& out, float weight,
+                                           int first, Four<float>& sum) {
+  Four<float> four[1];
+  out.Load(first, four);
+#pragma unroll
+  for (int e = 0; e < 4; ++e) sum.of[e] = sum.of[e] + weight * four[0].of[e];
+}
+
 // Grid: kRowStep elements, tokens.
 template <typename X>
 __global__ void SumExpertsKernel(SumExpertsArgs a) {
@@ -193,11 +207,11 @@ __global__ void SumExpertsKernel(SumExpertsArgs a) {
   for (int slot = 0; slot < a.per_token; ++slot) {
     const int64_t at = token * a.per_token + slot;
     const FoursOfRow<const float> out(a.out + at * a.stride, a.width);
-    const float weight = a.weights[at];
-    Four<float> of_slot[1];
-    out.Load(first, of_slot);
-#pragma unroll
-    for (int e = 0; e < 4; ++e) sum[0].of[e] = sum[0].of[e] + weight * of_slot[0].of[e];
+    AddWeighed(out, a.weights[at], first, sum[0]);
+  }
+  if (a.shared != nullptr) {
+    const FoursOfRow<const float> shared(a.shared + token * a.stride, a.width);
+    AddWeighed(shared, a.shared_weights[token], first, sum[0]);
   }
   x.Store(first, sum[0]);
 }

@@ -42,7 +42,8 @@ TEST(Experts, TheProcessorChoosesTheSame) {
   const auto kernels = MakeKernels(Isa::kScalar).value();
   for (const Mixture& mixture : kMixtures) {
     const int32_t num_tokens = random.Integer(1, 21), num_experts = mixture.num_experts;
-    const std::vector<float> logits = LogitsWithTies(random, num_tokens * num_experts);
+    const int32_t ldl = num_experts + random.Integer(1, 3);  // the last is the shared expert's
+    const std::vector<float> logits = LogitsWithTies(random, num_tokens * ldl);
     ModelConfig config;
     config.num_experts = num_experts;
     config.experts_per_token = mixture.per_token;
@@ -51,24 +52,31 @@ TEST(Experts, TheProcessorChoosesTheSame) {
     const size_t num_slots = size_t(num_tokens) * mixture.per_token;
     std::vector<int32_t> experts(num_slots, -7), expected_experts;
     std::vector<float> weights(num_slots), expected_weights, scratch(num_experts);
+    std::vector<float> shared(num_tokens), expected_shared;
     for (int32_t token = 0; token < num_tokens; ++token) {
       const ScopedFpMode fp_mode;
-      routes.Choose(token, &logits[token * num_experts], scratch.data(), *kernels);
+      routes.Choose(token, &logits[token * ldl], scratch.data(), *kernels);
+      const double gate = logits[token * ldl + ldl - 1];
+      expected_shared.push_back(static_cast<float>(1 / (1 + std::exp(-gate))));
       for (const ExpertRoutes::Route& route : routes.routes(token)) {
         expected_experts.push_back(route.expert);
         expected_weights.push_back(route.weight);
       }
     }
     const Launch launch = ChooseExpertsLaunch({.logits = logits.data(),
+                                               .ldl = ldl,
                                                .num_tokens = num_tokens,
                                                .num_experts = num_experts,
                                                .per_token = mixture.per_token,
                                                .norm_weights = mixture.norm_weights,
                                                .experts = experts.data(),
-                                               .weights = weights.data()});
+                                               .weights = weights.data(),
+                                               .shared_weights = shared.data(),
+                                               .shared_logit = ldl - 1});
     ExpectSameInAnyOrder(launch, std::span(weights));
     EXPECT_EQ(experts, expected_experts) << num_experts;
     EXPECT_TRUE(SameBits(weights, expected_weights)) << num_experts;
+    EXPECT_TRUE(SameBits(shared, expected_shared)) << num_experts;
   }
 }
 
@@ -79,6 +87,7 @@ TEST(Experts, LogitsThatAreNoNumbersChooseSomeExperts) {
   std::vector<int32_t> experts(per_token, -7);
   std::vector<float> weights(per_token);
   testing::RunOnce(ChooseExpertsLaunch({.logits = logits.data(),
+                                        .ldl = num_experts,
                                         .num_tokens = 1,
                                         .num_experts = num_experts,
                                         .per_token = per_token,
@@ -113,32 +122,39 @@ TEST(Experts, SlotsAreListedInOrder) {
   }
 }
 
-TEST(Experts, ResultsAreAddedByAscendingNumber) {
+TEST(Experts, ResultsAreAddedByAscendingNumberAndTheSharedOneLast) {
   RandomValues random;
   const int32_t num_tokens = 4, per_token = 3, width = 150, stride = 161;
-  const std::vector<float> out =
-      random.Floats(num_tokens * per_token * stride, DType::kF32, Range::kPlain);
-  const std::vector<float> weights =
-      random.Floats(num_tokens * per_token, DType::kF32, Range::kPlain);
-  std::vector<float> x = random.Floats(num_tokens * stride, DType::kF32, Range::kPlain);
-  std::vector<float> expected = x;
-  for (int32_t i = 0; i < num_tokens * stride; ++i) {
-    if (i % stride >= width) continue;  // columns of other ranks
-    const ScopedFpMode fp_mode;
-    for (int32_t k = 0; k < per_token; ++k) {
-      const int32_t slot = i / stride * per_token + k;
-      expected[i] = expected[i] + weights[slot] * out[slot * stride + i % stride];
+  const auto floats = [&](int32_t count) {
+    return random.Floats(count, DType::kF32, Range::kPlain);
+  };
+  const std::vector<float> out = floats(num_tokens * per_token * stride);
+  const std::vector<float> weights = floats(num_tokens * per_token);
+  const std::vector<float> shared = floats(num_tokens * stride);
+  const std::vector<float> shared_weights = floats(num_tokens);
+  for (const bool has_shared : {false, true}) {
+    std::vector<float> x = floats(num_tokens * stride), expected = x;
+    for (int32_t i = 0; i < num_tokens * stride; ++i) {
+      if (i % stride >= width) continue;  // columns of other ranks
+      const ScopedFpMode fp_mode;
+      for (int32_t k = 0; k < per_token; ++k) {
+        const int32_t slot = i / stride * per_token + k;
+        expected[i] = expected[i] + weights[slot] * out[slot * stride + i % stride];
+      }
+      if (has_shared) expected[i] = expected[i] + shared_weights[i / stride] * shared[i];
     }
+    ExpectSameInAnyOrder(SumExpertsLaunch({.out = out.data(),
+                                           .weights = weights.data(),
+                                           .shared = has_shared ? shared.data() : nullptr,
+                                           .shared_weights = shared_weights.data(),
+                                           .num_tokens = num_tokens,
+                                           .per_token = per_token,
+                                           .width = width,
+                                           .stride = stride,
+                                           .x = x.data()}),
+                         std::span(x));
+    EXPECT_TRUE(SameBits(x, expected)) << has_shared;
   }
-  ExpectSameInAnyOrder(SumExpertsLaunch({.out = out.data(),
-                                         .weights = weights.data(),
-                                         .num_tokens = num_tokens,
-                                         .per_token = per_token,
-                                         .width = width,
-                                         .stride = stride,
-                                         .x = x.data()}),
-                       std::span(x));
-  EXPECT_TRUE(SameBits(x, expected));
 }
 
 // Matrices of many experts, one behind the other, and rows.

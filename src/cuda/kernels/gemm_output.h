@@ -146,9 +146,9 @@ __device__ __forceinline__ void WriteGatedColumn(
   Out* const out = static_cast<Out*>(args.out) + column;
   const int left = rows.count - first_row, num_rows = left < Tile::kRows ? left : Tile::kRows;
   const auto output = [&](int i) {
-    const int64_t row = rows.In(first_row + i);
-    const float gate = Finish(args, shared.sums[i][in_block], row, of_gate);
-    const float up = Finish(args, shared.sums[i][kColumns + in_block], row, of_up);
+    const float gate = Finish(args, shared.sums[i][in_block], rows.In(first_row + i), of_gate);
+    const float up =
+        Finish(args, shared.sums[i][kColumns + in_block], rows.In(first_row + i), of_up);
     return Gated(kGate, gate, up);
   };
   int i = static_cast<int>(threadIdx.x / kColumns);

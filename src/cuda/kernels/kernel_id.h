@@ -75,6 +75,7 @@ enum class KernelId : uint8_t {
   kFindLargest,
   kMergeLargest,
   kChooseExperts,
+  kChooseExpertsAndShared,
   kListSlots,
   kSumExperts,
   // Products: type of the operands, size of a tile, output. For each type, the outputs of a tile

@@ -195,7 +195,8 @@ inline KernelTable MakeKernelTable() {
   At(table, kFinishLogits) = FinishLogitsKernel<float>;
   At(table, kFindLargest) = FindLargestKernel<float>;
   At(table, kMergeLargest) = MergeLargestKernel<float>;
-  At(table, kChooseExperts) = ChooseExpertsKernel<float>;
+  At(table, kChooseExperts) = ChooseExpertsKernel<float, false>;
+  At(table, kChooseExpertsAndShared) = ChooseExpertsKernel<float, true>;
   At(table, kListSlots) = ListSlotsKernel<int32_t>;
   At(table, kSumExperts) = SumExpertsKernel<float>;
   AddProducts(table);

@@ -560,7 +560,9 @@ Launch MergeLargestLaunch(const FindLargestArgs& args) {
 Launch ChooseExpertsLaunch(const ChooseExpertsArgs& args) {
   SKEIN_CHECK(args.num_experts <= kMaxExperts && args.per_token <= kMaxExpertsPerToken);
   SKEIN_CHECK(args.per_token >= 1 && args.per_token <= args.num_experts);
-  return {KernelId::kChooseExperts,
+  SKEIN_CHECK(args.ldl >= args.num_experts && args.shared_logit < args.ldl);
+  const bool shared = args.shared_weights != nullptr;
+  return {shared ? KernelId::kChooseExpertsAndShared : KernelId::kChooseExperts,
           {{CeilDiv(args.num_tokens, kExpertWarps)}, kExpertThreads, 0},
           args};
 }

@@ -15,7 +15,7 @@ void ExpertOperators::Run(int op, int32_t layer, const OperatorSlice& slice, int
     case kRoute:
       return Route(weights);
     case kChooseExperts:
-      return Choose();
+      return Choose(weights);
     case kListSlots:
       return ListSlots();
     case kExpertGateUp:
@@ -38,14 +38,17 @@ void ExpertOperators::Route(const DeviceLayer& layer) {
                       .ldo = layer.router.n});
 }
 
-void ExpertOperators::Choose() {
+void ExpertOperators::Choose(const DeviceLayer& layer) {
   launcher_.Run(ChooseExpertsLaunch({.logits = memory().logits.as<float>(),
+                                     .ldl = layer.router.n,
                                      .num_tokens = num_tokens_,
                                      .num_experts = config_.num_experts,
                                      .per_token = config_.experts_per_token,
                                      .norm_weights = config_.norm_expert_weights,
                                      .experts = memory().chosen.as<int32_t>(),
-                                     .weights = memory().weights.as<float>()}));
+                                     .weights = memory().weights.as<float>(),
+                                     .shared_weights = memory().shared_weights.as<float>(),
+                                     .shared_logit = layer.router.n - 1}));
 }
 
 void ExpertOperators::ListSlots() {
@@ -79,8 +82,12 @@ void ExpertOperators::Down(const DeviceLayer& layer) {
 }
 
 void ExpertOperators::Sum(float* x) {
+  const bool has_shared = config_.decoder.shared_expert_size > 0;
+  float* const branch = memory_->branch.as<float>();
   launcher_.Run(SumExpertsLaunch({.out = columns_of(memory().out.as<float>()),
                                   .weights = memory().weights.as<float>(),
+                                  .shared = has_shared ? columns_of(branch) : nullptr,
+                                  .shared_weights = memory().shared_weights.as<float>(),
                                   .num_tokens = num_tokens_,
                                   .per_token = config_.experts_per_token,
                                   .width = columns_.size(),

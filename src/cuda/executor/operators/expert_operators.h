@@ -24,12 +24,13 @@ class ExpertOperators {
         launcher_(*launcher) {}
 
   // Launches a slice of an operator of `layer`, from kRoute to kSumExperts, for a batch of so many
-  // tokens. The last of them adds to the residual stream x [num_tokens, hidden].
+  // tokens. The last of them adds to the residual stream x [num_tokens, hidden], and adds the
+  // result of the shared expert, which lies in the branch.
   void Run(int op, int32_t layer, const OperatorSlice& slice, int32_t num_tokens, float* x);
 
  private:
   void Route(const DeviceLayer& layer);
-  void Choose();
+  void Choose(const DeviceLayer& layer);
   void ListSlots();
   void GateUp(const DeviceLayer& layer);
   void Down(const DeviceLayer& layer);

@@ -38,12 +38,12 @@ bool LayerOperators::Has(int op) const {
     case kAttnBranch:
       return config().has_branches();
     case kGateUp:
-      return !config().HasExperts(layer_) && config().HasGate(layer_);
+      return has_mlp() && config().HasGate(layer_);
     case kUp:
     case kActivate:
       return !config().HasGate(layer_);
     case kDown:
-      return !config().HasExperts(layer_);
+      return has_mlp();
     case kMlpBranch:
       return config().has_branches() && !config().HasExperts(layer_);
     case kRoute:
@@ -78,11 +78,13 @@ SharedMatrix LayerOperators::SharedBehind(int op) const {
     case kAttention:
       return operand(memory_->attn, m, whole().num_heads * whole().head_dim);
     case kGateUp:
-      return operand(memory_->act, m, whole().intermediate_size);
+      return operand(act(), m, whole().MlpSize(layer_));
     case kExpertGateUp:
       return operand(memory_->experts.act, m * config().experts_per_token, whole().expert_size);
-    case kO:
     case kDown:
+      if (config().HasExperts(layer_)) return {};  // kSumExperts adds the rank's columns
+      [[fallthrough]];
+    case kO:
       return {config().has_branches() ? &memory_->branch : &x, DType::kF32, m, hidden, hidden};
     case kSumExperts:
       return {&x, DType::kF32, m, hidden, hidden};
@@ -232,14 +234,14 @@ void LayerOperators::Multiply(LoraProduct product, const Operand& in, const Devi
 
 // act = gate(h · gate^T) * (h · up^T). A change by an adapter comes before the gate.
 void LayerOperators::MultiplyGated() {
-  const int32_t padded = config().intermediate_padded();
+  const int32_t size = config().MlpSize(layer_), padded = Padded(size);
   const Gate gate = *GateOf(config().activation);
   GemmArgs args = {.bias = layer().gate_up_bias,
                    .m = slice_.count,
-                   .columns = config().intermediate_size,
+                   .columns = size,
                    .up_panel = padded / kPanelCols,
                    .gate = gate,
-                   .out = ColumnsIn(act(), whole().intermediate_size),
+                   .out = ColumnsIn(act(), whole().MlpSize(layer_)),
                    .ldo = act().width};
   if (!lora_.Changes(Of(LoraProduct::kGateUp))) {
     return launcher_.Multiply(memory_->h, layer().gate_up, GemmOutput::kGated, args, slice_.first);
@@ -255,14 +257,15 @@ void LayerOperators::MultiplyGated() {
                               .ldx = args.ldo,
                               .up = padded,
                               .num_rows = slice_.count,
-                              .width = config().intermediate_size,
+                              .width = size,
                               .out = act().buffer.as<std::byte>() + slice_.first * bytes,
                               .ldo = act().width}));
 }
 
 void LayerOperators::MultiplyToResidual(LoraProduct product, const Operand& in,
                                         const DeviceMatrix& w, const float* bias) {
-  const bool branches = config().has_branches();
+  const bool of_shared_expert = product == LoraProduct::kDown && config().HasExperts(layer_);
+  const bool branches = config().has_branches() || of_shared_expert;
   Multiply(product, in, w, branches ? GemmOutput::kStore : GemmOutput::kAdd,
            {.bias = bias,
             .columns = columns().size(),

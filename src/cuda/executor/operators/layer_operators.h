@@ -103,8 +103,11 @@ class LayerOperators {
   // The tokens, and the residual stream, of the operator at hand.
   int32_t num_tokens() const { return gathered_ ? integers_->num_gathered() : num_tokens_; }
   const Operand& act() const {
+    if (config().HasExperts(layer_)) return memory_->experts.shared_act;
     return config().IsHeadLayer(layer_) ? memory_->head_act : memory_->act;
   }
+  // Whether the layer has an MLP, which is the shared expert of a mixture.
+  bool has_mlp() const { return !config().HasExperts(layer_) || config().MlpSize(layer_) > 0; }
   float* x() const { return (gathered_ ? memory_->qkv : memory_->x).as<float>(); }
   const DeviceLayer& layer() const { return context_.weights->layers[layer_]; }
   // The rank's share, and that of a matrix of the residual stream's width.

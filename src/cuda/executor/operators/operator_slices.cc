@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/ceil_div.h"
+#include "cuda/executor/activations.h"
 #include "cuda/kernels/launches.h"
 
 namespace skein::cuda {
@@ -93,8 +94,10 @@ void OperatorSlices::Assign(const BatchWork& work, double slice_us) {
   const int64_t qkv_width = q_width + int64_t{2} * c.num_kv_heads * c.head_dim;
   const auto size = static_cast<double>(SizeOf(dtype_));
   const auto row = static_cast<double>(hidden), heads = static_cast<double>(qkv_width);
-  // The layers of a decision head have a width of their own. The slices are those of the widest.
-  const int32_t intermediate = std::max(c.intermediate_size, c.decision.intermediate_size);
+  // Shared experts and the layers of a decision head have widths of their own. The slices are those
+  // of the widest.
+  const int32_t gated = std::max(DenseMlpSize(c), c.decoder.shared_expert_size);
+  const int32_t intermediate = std::max(gated, c.decision.intermediate_size);
   for (const int op : {kAttnNorm, kMlpNorm}) Whole(op, row * (4 + size));
   Whole(kHeadInput, row * 16);
   Whole(kActivate, intermediate * (4 + size));
@@ -105,7 +108,7 @@ void OperatorSlices::Assign(const BatchWork& work, double slice_us) {
   Whole(kGather, 2 * (row * 4 + static_cast<double>(q_width) * size));
   Multiply(kQkv, qkv_width, hidden);
   Multiply(kO, hidden, q_width);
-  Multiply(kGateUp, int64_t{2} * c.intermediate_size, hidden);
+  Multiply(kGateUp, int64_t{2} * gated, hidden);
   Multiply(kUp, intermediate, hidden);
   Multiply(kDown, hidden, intermediate);
   Attend(work, -1, c.bidirectional ? kAllKeys : 0, &slices_[kAttention]);
@@ -116,7 +119,8 @@ void OperatorSlices::Assign(const BatchWork& work, double slice_us) {
   if (c.has_linear_layers() || c.decoder.attention_gate) Linear(work.delta_tokens);
   if (c.num_experts == 0) return;
   for (const int op : {kRoute, kChooseExperts, kListSlots}) Whole(op, c.num_experts * 4.0);
-  Whole(kSumExperts, row * (8 + 4 * c.experts_per_token));
+  const int32_t summed = c.experts_per_token + (c.decoder.shared_expert_size > 0 ? 1 : 0);
+  Whole(kSumExperts, row * (8 + 4 * summed));
   MultiplyExperts(kExpertGateUp, int64_t{2} * c.expert_size, hidden);
   MultiplyExperts(kExpertDown, hidden, c.expert_size);
 }
