@@ -27,7 +27,8 @@ LIMITS = {"sm_80": (65536, 164 << 10, 2048, 32), "sm_89": (65536, 100 << 10, 153
           "sm_90a": (65536, 228 << 10, 2048, 32)}
 THREADS = 128  # of a block, but for products and these kernels: threads, bytes of shared memory
 # Attention: AttentionShape::shared_bytes, for the widths of heads that need most.
-BLOCKS = {"BlocksGemmKernel": (32, 0), "FindLargestKernel": (256, 96), "RmsNormKernel": (128, 16400), "LayerNormKernel": (128, 16400),
+BLOCKS = {"BlocksGemmKernel": (32, 0), "GroupedBlocksGemmKernel": (32, 0), "FindLargestKernel": (256, 96),
+          "RmsNormKernel": (128, 16400), "LayerNormKernel": (128, 16400),
           "BranchKernel": (128, 16400), "QuantizeKernel": (128, 16), "StoreHeadsKernel": (128, 8704),
           "ListSlotsKernel": (256, 32), "DeltaKernel<128>": (128, 18688), "DeltaKernel<256>": (128, 35072),
           "AttentionKernel<Bf16, 8, 4": (128, 68608), "AttentionKernel": (128, 101376),
