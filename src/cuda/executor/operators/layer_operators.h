@@ -38,7 +38,6 @@ class LayerOperators {
                  const DeviceBatch* integers, Launcher* launcher)
       : context_(context),
         config_(ShareOf(context.rank, context.model.weights->config)),
-        columns_(ColumnsOf(context.rank, config_.hidden_size)),
         dtype_(context.model.weights->dtype),
         memory_(memory),
         integers_(integers),
@@ -124,7 +123,6 @@ class LayerOperators {
 
   const CudaContext& context_;
   const ModelConfig config_;
-  const ColumnRange columns_;
   const DType dtype_;
   const Activations* const memory_;
   const DeviceBatch* const integers_;
