@@ -26,7 +26,7 @@ class FakeDevice final : public Device {
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
   struct Options {
-    int64_t memory_bytes = int64_t{256} << 20;
+    int64_t memory_bytes = int64_t{384} << 20;
     int64_t shared_bytes = kLeastSharedBytes;  // of a block
     int64_t persistent_blocks = 0;
     // After this number of launches, the next one loses the device.
