@@ -99,4 +99,13 @@ class RandomGroups {
   std::vector<int32_t> counts_, slots_;
 };
 
+// The compute type of a product, and the type of its matrix.
+struct ProductTypes {
+  DType compute, matrix;
+};
+inline constexpr ProductTypes kProductTypes[] = {{DType::kF32, DType::kF32},
+                                                 {DType::kBf16, DType::kBf16},
+                                                 {DType::kF32, DType::kInt8},
+                                                 {DType::kBf16, DType::kInt8}};
+
 }  // namespace skein::testing

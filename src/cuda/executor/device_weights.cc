@@ -282,6 +282,7 @@ Status DeviceWeights::PutExperts(const std::vector<ExpertWeights>& experts,
     if (!(expert.*bias).empty()) AppendRows(expert.*bias, rows, &biases);
   }
   SKEIN_RETURN_IF_ERROR(PutRows(matrices, rows, out));
+  if (biases.empty()) return Status::Ok();
   SKEIN_RETURN_IF_ERROR(Put(biases, out_bias));
   return device_->WaitForAll();  // for `biases`
 }

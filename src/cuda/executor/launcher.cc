@@ -78,4 +78,9 @@ KvPointers Launcher::KvOf(int32_t layer) const {
           .head_bytes = static_cast<int64_t>(kv.head_bytes())};
 }
 
+std::byte* Launcher::ColumnsIn(const Activations::Operand& operand, int64_t width) const {
+  const int32_t begin = ColumnsOf(context_.rank, static_cast<int32_t>(width)).begin;
+  return operand.buffer.as<std::byte>() + BytesOfRows(1, begin, operand.dtype);
+}
+
 }  // namespace skein::cuda

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cuda/executor/activations.h"
@@ -32,6 +33,8 @@ class Launcher {
   void SetOperands(const Activations::Operand& in, const DeviceMatrix& w, int32_t first_row,
                    GemmArgs* args) const;
   KvPointers KvOf(int32_t layer) const;
+  // The rank's columns of an operand whose ranks have `width` columns together.
+  std::byte* ColumnsIn(const Activations::Operand& operand, int64_t width) const;
 
  private:
   const CudaContext& context_;

@@ -216,20 +216,12 @@ struct GroupedOperands {
   GemmArgs args;
 };
 
-struct GroupedTypes {
-  DType compute, matrix;
-};
-constexpr GroupedTypes kGroupedTypes[] = {{DType::kF32, DType::kF32},
-                                          {DType::kBf16, DType::kBf16},
-                                          {DType::kF32, DType::kInt8},
-                                          {DType::kBf16, DType::kInt8}};
-
 // Rows of many experts against the products of each alone: as many slots as rows of a, and a row of
 // a for several slots; few rows and many; all experts, and all but the first.
 TEST(Experts, GroupedProductsHaveTheBitsOfSingleOnes) {
   RandomValues random;
   const int32_t num_experts = 4;
-  for (const GroupedTypes& types : kGroupedTypes) {
+  for (const testing::ProductTypes& types : testing::kProductTypes) {
     for (const bool few : {true, false}) {
       for (const bool gates : {false, true}) {
         const RandomGroups groups(random, num_experts, few ? 7 : 3 * kFewGroupedRows, 2);

@@ -93,14 +93,6 @@ struct Operands {
   GemmArgs args;
 };
 
-struct Types {
-  DType compute, matrix;
-};
-constexpr Types kTypes[] = {{DType::kF32, DType::kF32},
-                            {DType::kBf16, DType::kBf16},
-                            {DType::kF32, DType::kInt8},
-                            {DType::kBf16, DType::kInt8}};
-
 std::vector<TileSize> TilesOf(DType matrix) {
   using enum TileSize;
   if (matrix == DType::kBf16)
@@ -116,7 +108,7 @@ GemmChoice ChoiceOf(TileSize tile) { return {.persistent_blocks = 2, .tile = til
 // Whole tiles and parts of them, one step and several, whole steps and half ones.
 TEST(Gemm, HasTheBitsOfTheFmaClassInEveryTile) {
   RandomValues random;
-  for (const Types& types : kTypes) {
+  for (const testing::ProductTypes& types : testing::kProductTypes) {
     for (const TileSize tile : TilesOf(types.matrix)) {
       for (const bool add : {false, true}) {
         const int32_t m = random.Integer(1, 150), n = random.Integer(1, 150);
@@ -271,7 +263,7 @@ TEST(Gemm, TheTileFollowsFromTheShapeAndTheDevice) {
 
 TEST(Gemm, ARowHasTheSameBitsWhateverItsTileAndItsCompany) {
   RandomValues random;
-  for (const Types& types : kTypes) {
+  for (const testing::ProductTypes& types : testing::kProductTypes) {
     const int32_t n = 70, k = 130, many = 94;
     Operands all(random, types.compute, types.matrix, many, n, k);
     testing::RunOnce(GemmLaunch(types.matrix, GemmOutput::kStore, DType::kF32, all.args));
@@ -301,7 +293,7 @@ constexpr NamedGate kGates[] = {{Gate::kSilu, Activation::kSilu},
 
 TEST(Gemm, GatedProductsAreAnActivationTimesUp) {
   RandomValues random;
-  for (const Types& types : kTypes) {
+  for (const testing::ProductTypes& types : testing::kProductTypes) {
     for (const TileSize tile : TilesOf(types.matrix)) {
       const bool persists = tile >= TileSize::kPersistentLarge;
       const int32_t m = persists ? random.Integer(257, 400) : random.Integer(1, 150);
@@ -339,7 +331,7 @@ TEST(Gemm, GatedProductsAreAnActivationTimesUp) {
 
 TEST(Gemm, ListedPanelsHaveTheBitsOfAll) {
   RandomValues random;
-  for (const Types& types : kTypes) {
+  for (const testing::ProductTypes& types : testing::kProductTypes) {
     const int32_t n = 150, m = 5;
     Operands operands(random, types.compute, types.matrix, m, n, 64);
     operands.args.bias = nullptr;

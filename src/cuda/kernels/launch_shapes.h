@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/ceil_div.h"
 #include "base/check.h"
 #include "base/dtype.h"
 #include "cuda/kernels/launches.h"
@@ -12,11 +13,14 @@
 
 namespace skein::cuda {
 
-inline uint32_t CeilDiv(int64_t a, int64_t b) { return static_cast<uint32_t>((a + b - 1) / b); }
+// The blocks of a grid for so many items.
+inline uint32_t NumBlocks(int64_t items, int64_t of_block) {
+  return static_cast<uint32_t>(CeilDiv(items, of_block));
+}
 
 // 16 lanes for each row.
 inline LaunchShape LanesShape(int64_t rows) {
-  return {{CeilDiv(rows, kRowsPerBlock)}, kRowThreads, 0};
+  return {{NumBlocks(rows, kRowsPerBlock)}, kRowThreads, 0};
 }
 // A block for each row.
 inline LaunchShape RowShape(int64_t rows, size_t shared_bytes = 0) {

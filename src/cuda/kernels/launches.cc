@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "base/ceil_div.h"
 #include "base/check.h"
 #include "cuda/kernels/encoder_rows.h"
 #include "cuda/kernels/experts.h"
@@ -135,7 +136,7 @@ int IndexOf(std::span<const TileSize> sizes, TileSize size) {
 
 // Sets what the arguments say of the tile.
 LaunchShape GemmShape(const TileTraits& tile, GemmArgs* args) {
-  args->column_tiles = static_cast<int32_t>(CeilDiv(args->columns, tile.output_columns));
+  args->column_tiles = CeilDiv(args->columns, tile.output_columns);
   return {{static_cast<uint32_t>(NumTiles(tile, *args))},
           tile.threads,
           static_cast<uint32_t>(tile.shared_bytes)};
@@ -219,11 +220,12 @@ Launch BlocksGemmLaunch(KernelId few, bool many, bool gates, const GemmArgs& arg
   SKEIN_CHECK(args.words % kBlockWords == 0 && args.lda >= args.words && args.m >= 1);
   const int many_tiles =
       gates ? kManyBlockTiles<GemmOutput::kGated> : kManyBlockTiles<GemmOutput::kStore>;
-  return {static_cast<KernelId>(static_cast<int>(few) + (many ? 1 : 0)),
-          {{CeilDiv(args.columns, kPanelColumns), CeilDiv(args.m, 16 * (many ? many_tiles : 1))},
-           kWarpThreads,
-           0},
-          args};
+  return {
+      static_cast<KernelId>(static_cast<int>(few) + (many ? 1 : 0)),
+      {{NumBlocks(args.columns, kPanelColumns), NumBlocks(args.m, 16 * (many ? many_tiles : 1))},
+       kWarpThreads,
+       0},
+      args};
 }
 
 Launch BlocksGemmLaunch(GemmOutput output, DType gated, const GemmArgs& args) {
@@ -282,26 +284,26 @@ Launch AddTableRowsLaunch(const AddTableRowsArgs& args) {
 Launch MeanLaunch(const MeanArgs& args) {
   return {
       KernelId::kMean,
-      {{CeilDiv(args.width, kRowThreads), static_cast<uint32_t>(args.num_means)}, kRowThreads, 0},
+      {{NumBlocks(args.width, kRowThreads), static_cast<uint32_t>(args.num_means)}, kRowThreads, 0},
       args};
 }
 
 Launch DeltaGatesLaunch(const DeltaGatesArgs& args) {
   const int64_t gates = int64_t{args.num_tokens} * args.num_heads;
-  return {KernelId::kDeltaGates, {{CeilDiv(gates, kRowThreads)}, kRowThreads, 0}, args};
+  return {KernelId::kDeltaGates, {{NumBlocks(gates, kRowThreads)}, kRowThreads, 0}, args};
 }
 
 Launch ConvLaunch(const ConvArgs& args) {
   return {
       KernelId::kConv,
-      {{CeilDiv(args.width, kRowThreads), static_cast<uint32_t>(args.num_tiles)}, kRowThreads, 0},
+      {{NumBlocks(args.width, kRowThreads), static_cast<uint32_t>(args.num_tiles)}, kRowThreads, 0},
       args};
 }
 
 Launch StoreConvStatesLaunch(const ConvArgs& args) {
   return {
       KernelId::kStoreConvStates,
-      {{CeilDiv(args.width, kRowThreads), static_cast<uint32_t>(args.num_rows)}, kRowThreads, 0},
+      {{NumBlocks(args.width, kRowThreads), static_cast<uint32_t>(args.num_rows)}, kRowThreads, 0},
       args};
 }
 
@@ -317,7 +319,7 @@ Launch DeltaLaunch(const DeltaArgs& args) {
   const size_t shared_bytes =
       whole ? sizeof(DeltaShared<kWholeDeltaDim>) : sizeof(DeltaShared<kMaxDeltaDim>);
   return {whole ? KernelId::kDeltaHead128 : KernelId::kDelta,
-          {{CeilDiv(int64_t{args.num_v_heads} * args.v_dim, kDeltaCols),
+          {{NumBlocks(int64_t{args.num_v_heads} * args.v_dim, kDeltaCols),
             static_cast<uint32_t>(args.num_rows)},
            kDeltaThreads,
            static_cast<uint32_t>(shared_bytes)},
@@ -367,7 +369,7 @@ Launch QuantizeLaunch(DType dtype, const QuantizeArgs& args) {
 Launch QuantizeBlocksLaunch(DType dtype, const QuantizeArgs& args) {
   SKEIN_CHECK(args.width % kBlockTerms == 0 && args.ldx % 8 == 0 && args.ldo % 8 == 0);
   LaunchShape shape = RowShape(args.num_rows);
-  shape.grid.y = CeilDiv(args.width / kBlockTerms, kBlocksAtOnce);
+  shape.grid.y = NumBlocks(args.width / kBlockTerms, kBlocksAtOnce);
   return {OfType(KernelId::kQuantizeBlocksF32, dtype), shape, args};
 }
 
@@ -377,7 +379,9 @@ Launch StoreHeadsLaunch(DType dtype, const StoreHeadsArgs& args) {
   if (dtype == DType::kBf16 && StoresManyHeads(args)) {
     return {
         args.head_dim == 64 ? KernelId::kStoreHeadsBf16Head64 : KernelId::kStoreHeadsBf16Head128,
-        {{CeilDiv(heads, kHeadsPerBlock), CeilDiv(args.num_tokens, kTokensOfWarp)}, kRowThreads, 0},
+        {{NumBlocks(heads, kHeadsPerBlock), NumBlocks(args.num_tokens, kTokensOfWarp)},
+         kRowThreads,
+         0},
         args};
   }
   LaunchShape shape = LanesShape(args.num_tokens * heads);
@@ -420,7 +424,7 @@ Launch GemmLaunch(DType dtype, GemmOutput output, DType gated, GemmArgs args,
 
 Launch FinishLogitsLaunch(const FinishLogitsArgs& args) {
   constexpr int64_t kPerBlock = int64_t{kRowThreads} * kLogitsOfThread;
-  return {KernelId::kFinishLogits, {{CeilDiv(args.num_logits, kPerBlock)}, kRowThreads, 0}, args};
+  return {KernelId::kFinishLogits, {{NumBlocks(args.num_logits, kPerBlock)}, kRowThreads, 0}, args};
 }
 
 Launch FindLargestLaunch(FindLargestArgs args) {
@@ -435,7 +439,7 @@ Launch FindLargestLaunch(FindLargestArgs args) {
 
 Launch MergeLargestLaunch(const FindLargestArgs& args) {
   return {KernelId::kMergeLargest,
-          {{CeilDiv(args.num_rows, kRowThreads / kWarpThreads)}, kRowThreads, 0},
+          {{NumBlocks(args.num_rows, kRowThreads / kWarpThreads)}, kRowThreads, 0},
           args};
 }
 
@@ -445,7 +449,7 @@ Launch ChooseExpertsLaunch(const ChooseExpertsArgs& args) {
   SKEIN_CHECK(args.ldl >= args.num_experts && args.shared_logit < args.ldl);
   const bool shared = args.shared_weights != nullptr;
   return {shared ? KernelId::kChooseExpertsAndShared : KernelId::kChooseExperts,
-          {{CeilDiv(args.num_tokens, kExpertWarps)}, kExpertThreads, 0},
+          {{NumBlocks(args.num_tokens, kExpertWarps)}, kExpertThreads, 0},
           args};
 }
 
@@ -458,9 +462,10 @@ Launch ListSlotsLaunch(const ListSlotsArgs& args) {
 
 Launch SumExpertsLaunch(const SumExpertsArgs& args) {
   SKEIN_CHECK(args.stride >= args.width);
-  return {KernelId::kSumExperts,
-          {{CeilDiv(args.width, kRowStep), static_cast<uint32_t>(args.num_tokens)}, kRowThreads, 0},
-          args};
+  return {
+      KernelId::kSumExperts,
+      {{NumBlocks(args.width, kRowStep), static_cast<uint32_t>(args.num_tokens)}, kRowThreads, 0},
+      args};
 }
 
 Launch GroupedGemmLaunch(DType dtype, GemmOutput output, DType gated, int64_t num_slots,

@@ -39,9 +39,7 @@ AttentionArgs AttentionOperators::ArgsOf(const DeviceBatch::Tiles& tiles,
   const ModelConfig& c = config_;
   const BatchExtras& extras = integers_->extras();
   const int32_t keys_after = c.bidirectional ? kAllKeys : 0;
-  // The rank's columns of the rows of all heads.
-  const ModelConfig& whole = context_.model.weights->config;
-  const int64_t column = ColumnsOf(context_.rank, whole.num_heads * c.head_dim).begin;
+  const int64_t width = int64_t{context_.model.weights->config.num_heads} * c.head_dim;
   return {.tables = integers_->tables(),
           .num_segments = tiles.num_segments,
           .keys_before = is_local() ? extras.locally_before : -1,
@@ -60,7 +58,7 @@ AttentionArgs AttentionOperators::ArgsOf(const DeviceBatch::Tiles& tiles,
           .soft_cap = c.decoder.score_cap,
           .q = memory_->q.buffer.as<void>(),
           .ldq = memory_->q.width,
-          .out = memory_->attn.buffer.as<std::byte>() + column * SizeOf(dtype_),
+          .out = launcher_.ColumnsIn(memory_->attn, width),
           .ldo = memory_->attn.width,
           .kv = launcher_.KvOf(layer_)};
 }

@@ -62,14 +62,13 @@ void ExpertOperators::ListSlots() {
 
 void ExpertOperators::GateUp(const DeviceLayer& layer) {
   const Activations::Operand& act = memory().act;
-  const int32_t begin = ColumnsOf(context_.rank, context_.model.weights->config.expert_size).begin;
   Multiply(GemmOutput::kGated, memory_->h, num_tokens_, layer.expert_gate_up,
            config_.experts_per_token,
            {.bias = layer.expert_gate_up_bias,
             .columns = config_.expert_size,
             .up_panel = config_.expert_padded() / kPanelCols,
             .gate = *GateOf(config_.activation),
-            .out = act.buffer.as<std::byte>() + begin * static_cast<int64_t>(SizeOf(dtype())),
+            .out = launcher_.ColumnsIn(act, context_.model.weights->config.expert_size),
             .ldo = act.width});
 }
 

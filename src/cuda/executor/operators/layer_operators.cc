@@ -93,11 +93,6 @@ SharedMatrix LayerOperators::SharedBehind(int op) const {
   }
 }
 
-std::byte* LayerOperators::ColumnsIn(const Operand& operand, int64_t width) const {
-  const int32_t begin = ColumnsOf(context_.rank, static_cast<int32_t>(width)).begin;
-  return operand.buffer.as<std::byte>() + begin * static_cast<int64_t>(SizeOf(dtype_));
-}
-
 // h = norm(x); with replaces_x, x becomes the norm, too.
 void LayerOperators::Norm(const float* weight, const float* bias, bool replaces_x) {
   const Operand& h = memory_->h;
@@ -241,7 +236,7 @@ void LayerOperators::MultiplyGated() {
                    .columns = size,
                    .up_panel = padded / kPanelCols,
                    .gate = gate,
-                   .out = ColumnsIn(act(), whole().MlpSize(layer_)),
+                   .out = launcher_.ColumnsIn(act(), whole().MlpSize(layer_)),
                    .ldo = act().width};
   if (!lora_.Changes(Of(LoraProduct::kGateUp))) {
     return launcher_.Multiply(memory_->h, layer().gate_up, GemmOutput::kGated, args, slice_.first);

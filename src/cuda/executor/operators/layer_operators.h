@@ -113,8 +113,6 @@ class LayerOperators {
   const ModelConfig& config() const { return config_; }
   ColumnRange columns() const { return ColumnsOf(context_.rank, config_.hidden_size); }
   float* columns_of(float* matrix) const { return matrix + columns().begin; }
-  // The rank's columns of an operand whose ranks have `width` columns together.
-  std::byte* ColumnsIn(const Operand& operand, int64_t width) const;
   const ModelConfig& whole() const { return context_.model.weights->config; }
   int64_t q_width() const { return int64_t{config().num_heads} * config().head_dim; }
   int64_t qkv_width() const {

@@ -45,8 +45,7 @@ class TileCutter {
 
   // Appends the tiles of `runs` to `words`: adjacent tokens of one row each, ascending.
   // `num_padded`: the tokens of a batch of single tokens with those that pad it; 0: nothing does.
-  // The launches of a graph
-  // then follow from num_padded, num_segments and num_prefixes.
+  // The launches of a graph then follow from num_padded, num_segments and num_prefixes.
   TileWords Cut(const ForwardBatch& batch, const BatchLayout& layout, const BatchExtras& extras,
                 std::span<const RowSpan> runs, int32_t num_padded, std::vector<int32_t>* words);
 
