@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -16,13 +17,17 @@ namespace skein {
 namespace {
 
 constexpr size_t kHugePageBytes = size_t{2} << 20;
+constexpr size_t kPageBytes = size_t{4} << 10;
+
+void* TryMapPages(size_t size_bytes) {
+  return mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
 
 // Anonymous pages come zeroed and page-aligned, and cost nothing until they are touched. Fails as
 // operator new does.
 void* MapPages(size_t size_bytes) {
   while (true) {
-    void* memory =
-        mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = TryMapPages(size_bytes);
     if (memory != MAP_FAILED) return memory;
     const std::new_handler handler = std::get_new_handler();
     if (handler == nullptr) throw std::bad_alloc();
@@ -30,10 +35,48 @@ void* MapPages(size_t size_bytes) {
   }
 }
 
+// Buffers side by side in one mapping, so that huge pages go across their borders: the weights of a
+// small model, or of an expert, are less than a huge page. Each buffer is unmapped on its own, and
+// its addresses are not used again.
+class SharedMapping {
+ public:
+  static constexpr size_t kBytes = size_t{64} << 20;
+
+  // The next pages; null if there is no room for another mapping.
+  std::byte* Take(size_t size_bytes) {
+    const std::lock_guard lock(mutex_);
+    size_bytes = (size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+    if (size_bytes > left_) {
+      void* memory = TryMapPages(kBytes);
+      if (memory == MAP_FAILED) return nullptr;
+      if (left_ > 0) (void)munmap(next_, left_);
+      (void)madvise(memory, kBytes, MADV_HUGEPAGE);
+      next_ = static_cast<std::byte*>(memory);
+      left_ = kBytes;
+    }
+    left_ -= size_bytes;
+    return std::exchange(next_, next_ + size_bytes);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::byte* next_ = nullptr;
+  size_t left_ = 0;
+};
+
+SharedMapping& SharedPages() {
+  static SharedMapping mapping;
+  return mapping;
+}
+
 }  // namespace
 
 AlignedBuffer::AlignedBuffer(size_t size_bytes, HugePages huge_pages) : size_(size_bytes) {
   if (size_bytes == 0) return;
+  const bool shares = huge_pages == HugePages::kAnywhere && size_bytes >= kPageBytes &&
+                      size_bytes <= SharedMapping::kBytes / 4;
+  if (shares) data_ = SharedPages().Take(size_bytes);
+  if (data_ != nullptr) return;
   data_ = static_cast<std::byte*>(MapPages(size_bytes));
   if (size_bytes < kHugePageBytes || huge_pages == HugePages::kNone) return;
   size_t skip = 0, length = size_bytes;

@@ -8,15 +8,16 @@
 
 namespace skein {
 
-// Which pages of a buffer are huge pages. With kAnywhere the system may join adjacent buffers: a
-// write to the edge of a buffer may then make up to a huge page of the next buffer resident.
+// Which pages of a buffer are huge pages. With kAnywhere buffers of up to 16 MiB lie side by side
+// in mappings of 64 MiB: a write to the edge of a buffer may make up to a huge page of the next
+// buffer resident.
 enum class HugePages : uint8_t {
-  kAnywhere,  // all of a large buffer
+  kAnywhere,  // all, also across the borders of buffers
   kInside,    // only huge pages that lie wholly in it: unwritten parts use no memory
   kNone,      // for memory of which most uses write a small part
 };
 
-// Owned memory, 64-byte aligned and zeroed; a large buffer asks for huge pages. Move-only. Without
+// Owned memory, 64-byte aligned and zeroed, which asks for huge pages. Move-only. Without
 // memory the constructor throws std::bad_alloc, as every other allocation does.
 class AlignedBuffer {
  public:
