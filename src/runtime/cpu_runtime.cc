@@ -194,27 +194,19 @@ Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelWeights& 
   const ModelConfig& config = weights.config;
   const bool int8_rows = TakesInt8Rows(weights.matrix_dtype);
   SKEIN_RETURN_IF_ERROR(CheckMemory(options, "memory", options.memory_bytes, options.memory_bytes));
-  const auto split = [&](int32_t max_model_len) {
-    return SplitMemory(
-        config, weights.dtype, options.retention,
-        [&](int32_t n) { return LimitsFor(options, config, int8_rows, lora_rank, n); },
-        options.memory_bytes, fixed_bytes, StatesOf(options.num_steps, options.max_num_seqs),
-        max_model_len, config.max_position);
-  };
-  if (const auto found = split(options.max_model_len)) {
-    return KvPlan{found->num_kv_blocks, found->max_model_len, found->temporary_bytes};
-  }
-  int32_t longest = 0;  // the longest that fits with the smallest cache
-  for (int32_t step = 1 << 30; step > 0; step /= 2) {
-    if (longest <= config.max_position - step && split(longest + step)) longest += step;
-  }
-  const std::string memory = std::to_string(options.memory_bytes) + " bytes beside the weights";
-  if (options.max_model_len == 0 || longest == 0) {
-    return Invalid("memory", "is " + memory + ", which hold no prompt; " +
-                                 std::to_string(fixed_bytes) + " bytes are taken in any case");
-  }
-  return Invalid("max_model_len", "is " + std::to_string(options.max_model_len) + "; in " + memory +
-                                      " at most " + std::to_string(longest) + " tokens fit");
+  const StepStates states = StatesOf(options.num_steps, options.max_num_seqs);
+  const MemoryNeeds needs = {.memory_bytes = options.memory_bytes,
+                             .fixed_bytes = fixed_bytes,
+                             .block_bytes = KvBlockBytes(config, weights.dtype),
+                             .retention = options.retention,
+                             .step_bytes = [&](int32_t n) {
+                               const ForwardLimits limits =
+                                   LimitsFor(options, config, int8_rows, lora_rank, n);
+                               return TemporaryBytes(config, weights.dtype, limits, n, states);
+                             }};
+  SKEIN_ASSIGN_OR_RETURN(const MemorySplit split,
+                         SplitMemory(needs, options.max_model_len, config.max_position));
+  return KvPlan{split.num_kv_blocks, split.max_model_len, split.temporary_bytes};
 }
 
 // The angles for global and for local layers; null if the model has no such layers.
@@ -426,8 +418,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
 
   SKEIN_ASSIGN_OR_RETURN(std::vector<LoraWeights> adapters,
                          LoadAdapters(options.adapters, config, dtype));
-  const KvLayout one_block{dtype, config.num_kv_layers(), 1, config.num_kv_heads, config.head_dim};
-  const auto block_bytes = static_cast<int64_t>(one_block.total_bytes());
+  const int64_t block_bytes = KvBlockBytes(config, dtype);
   if (options.kv_cache_bytes > 0 || options.num_kv_blocks > 0) {
     SKEIN_RETURN_IF_ERROR(PlanKv(options, config, block_bytes).status());  // before the slow part
   }

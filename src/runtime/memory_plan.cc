@@ -1,6 +1,7 @@
 #include "runtime/memory_plan.h"
 
 #include <algorithm>
+#include <string>
 
 #include "kernels/kv_layout.h"
 #include "kv/block_pool.h"
@@ -27,11 +28,6 @@ constexpr PrefillMode kModes[] = {
 
 // For each token: bytes in the request, the batch, and the lists of spans, tiles and output tokens.
 constexpr int64_t kListBytesPerToken = 16;
-
-int64_t BlockBytes(const ModelConfig& config, DType dtype) {
-  const KvLayout block = {dtype, config.num_kv_layers(), 1, config.num_kv_heads, config.head_dim};
-  return static_cast<int64_t>(block.total_bytes());
-}
 
 // The largest n of [0, end] for which `fits` holds. REQUIRES: `fits` holds for 0, and wherever it
 // fails, it fails for all larger n.
@@ -65,10 +61,13 @@ ForwardLimits DecodeLimits(ForwardLimits limits, int32_t num_decodes) {
   return limits;
 }
 
+int64_t RopeBytes(const ModelConfig& config, int32_t num_positions) {
+  const int64_t tables = !config.has_rope() ? 0 : config.has_local_layers() ? 2 : 1;
+  return tables * num_positions * config.head_dim * 4;
+}
+
 int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimits& limits,
                        int32_t max_model_len, const StepStates& states) {
-  const int64_t tables = !config.has_rope() ? 0 : config.has_local_layers() ? 2 : 1;
-  const int64_t angles = tables * max_model_len * config.head_dim * 4;
   const auto step = [&](const ForwardLimits& of) {
     const int64_t routes = int64_t{of.chunk()} * config.experts_per_token;
     return static_cast<int64_t>(ForwardWorkspace::Bytes(config, dtype, of)) +
@@ -77,7 +76,7 @@ int64_t TemporaryBytes(const ModelConfig& config, DType dtype, const ForwardLimi
   };
   const int64_t decodes =
       states.num_decodes > 0 ? step(DecodeLimits(limits, states.num_decodes)) : 0;
-  return states.num_steps * step(limits) + decodes + angles;
+  return states.num_steps * step(limits) + decodes + RopeBytes(config, max_model_len);
 }
 
 // A stack holds the sums of q, k and v (192 KiB) and, on top of them, the rows and sums of a
@@ -118,43 +117,64 @@ int32_t KvBlocksOf(const PrefillMode& mode, int32_t num_tokens) {
   return mode.retention == Retention::kPrefix ? std::min(1, num_tokens / kBlockTokens) : 0;
 }
 
+int64_t KvBlockBytes(const ModelConfig& config, DType dtype) {
+  const KvLayout block = {dtype, config.num_kv_layers(), 1, config.num_kv_heads, config.head_dim};
+  return static_cast<int64_t>(block.total_bytes());
+}
+
 int64_t RequestBytes(const ModelConfig& config, DType dtype, const PrefillMode& mode,
                      int32_t num_tokens, int num_threads) {
   return FixedBytes(num_threads) + SamplerBytes(config, num_threads, /*draws=*/false) +
          TemporaryBytes(config, dtype, LimitsOf(mode, num_tokens), num_tokens) +
-         KvBlocksOf(mode, num_tokens) * BlockBytes(config, dtype);
+         KvBlocksOf(mode, num_tokens) * KvBlockBytes(config, dtype);
+}
+
+int32_t MaxInputTokens(int64_t memory_bytes, const std::function<int64_t(int32_t)>& request_bytes) {
+  constexpr int32_t kMaxTokens = 1 << 28;
+  return Largest(kMaxTokens, [&](int32_t n) { return request_bytes(n) <= memory_bytes; });
 }
 
 int32_t MaxInputTokens(const ModelConfig& config, DType dtype, const PrefillMode& mode,
                        int64_t memory_bytes, int num_threads) {
-  constexpr int32_t kMaxTokens = 1 << 28;
-  return Largest(kMaxTokens, [&](int32_t n) {
-    return RequestBytes(config, dtype, mode, n, num_threads) <= memory_bytes;
-  });
+  return MaxInputTokens(
+      memory_bytes, [&](int32_t n) { return RequestBytes(config, dtype, mode, n, num_threads); });
 }
 
-std::optional<MemorySplit> SplitMemory(const ModelConfig& config, DType dtype, Retention retention,
-                                       const std::function<ForwardLimits(int32_t)>& limits,
-                                       int64_t memory_bytes, int64_t fixed_bytes,
-                                       const StepStates& states, int32_t max_model_len,
-                                       int32_t longest) {
-  const int64_t block_bytes = BlockBytes(config, dtype);
-  const auto temporary = [&](int32_t n) {
-    return fixed_bytes + TemporaryBytes(config, dtype, limits(n), n, states);
-  };
+Result<MemorySplit> SplitMemory(const MemoryNeeds& needs, int32_t max_model_len, int32_t longest) {
+  const auto temporary = [&](int32_t n) { return needs.fixed_bytes + needs.step_bytes(n); };
   const auto fits = [&](int32_t n, int64_t bytes) {
-    const int32_t least = retention == Retention::kAll ? BlocksFor(n) : 1;
-    return temporary(n) + least * block_bytes <= bytes;
+    const int32_t kept = needs.retention == Retention::kAll ? BlocksFor(n) : 1;
+    const int64_t least = needs.num_kv_blocks > 0 ? needs.num_kv_blocks : kept;
+    return temporary(n) + least * needs.block_bytes <= bytes;
   };
+  const auto longest_in = [&](int64_t bytes) {
+    return Largest(longest, [&](int32_t n) { return fits(n, bytes); });
+  };
+  int32_t length = max_model_len;
   if (max_model_len == 0) {
     // With Retention::kAll, the prompt itself needs the cache.
-    const int64_t share = retention == Retention::kAll ? memory_bytes : memory_bytes / 2;
-    max_model_len = Largest(longest, [&](int32_t n) { return fits(n, share); });
+    const bool keeps_half = needs.retention != Retention::kAll && needs.num_kv_blocks == 0;
+    length = longest_in(keeps_half ? needs.memory_bytes / 2 : needs.memory_bytes);
   }
-  if (max_model_len < 1 || !fits(max_model_len, memory_bytes)) return std::nullopt;
-  MemorySplit split = {.temporary_bytes = temporary(max_model_len), .max_model_len = max_model_len};
-  split.num_kv_blocks = static_cast<int32_t>(
-      std::min<int64_t>((memory_bytes - split.temporary_bytes) / block_bytes, 1 << 30));
+  if (length < 1 || !fits(length, needs.memory_bytes)) {
+    const std::string memory = std::to_string(needs.memory_bytes) + " bytes beside the weights";
+    const int32_t most = max_model_len == 0 ? 0 : longest_in(needs.memory_bytes);
+    if (most == 0) {
+      return Status(StatusCode::kInvalidArgument,
+                    "memory is " + memory + ", which hold no prompt; " +
+                        std::to_string(needs.fixed_bytes) + " bytes are taken in any case",
+                    "memory");
+    }
+    return Status(StatusCode::kInvalidArgument,
+                  "max_model_len is " + std::to_string(max_model_len) + "; in " + memory +
+                      " at most " + std::to_string(most) + " tokens fit",
+                  "max_model_len");
+  }
+  MemorySplit split = {.temporary_bytes = temporary(length), .max_model_len = length};
+  const int64_t rest = (needs.memory_bytes - split.temporary_bytes) / needs.block_bytes;
+  split.num_kv_blocks = needs.num_kv_blocks > 0
+                            ? needs.num_kv_blocks
+                            : static_cast<int32_t>(std::min<int64_t>(rest, 1 << 30));
   return split;
 }
 

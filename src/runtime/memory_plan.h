@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string_view>
 
 #include "base/dtype.h"
+#include "base/result.h"
 #include "model/config/config.h"
 #include "model/forward/workspace.h"
 #include "sched/config.h"
@@ -45,6 +45,9 @@ StepStates StatesOf(int32_t num_steps, int32_t max_num_seqs);
 // The limits of a step of at most `num_decodes` decodes.
 ForwardLimits DecodeLimits(ForwardLimits limits, int32_t num_decodes);
 
+// The bytes of the rotation angles of so many positions (RopeAngles).
+int64_t RopeBytes(const ModelConfig& config, int32_t num_positions);
+
 // The most bytes that a runtime with these limits takes, without the weights and the pool of KV
 // blocks. They are the activations of the steps that keep their state, rotation angles up to
 // max_model_len, and the lists of tokens and tiles.
@@ -81,23 +84,34 @@ int64_t RequestBytes(const ModelConfig& config, DType dtype, const PrefillMode& 
 // The model's context is ignored.
 int32_t MaxInputTokens(const ModelConfig& config, DType dtype, const PrefillMode& mode,
                        int64_t memory_bytes, int num_threads);
+// The most tokens for which `request_bytes`, which grows with them, is at most `memory_bytes`.
+int32_t MaxInputTokens(int64_t memory_bytes, const std::function<int64_t(int32_t)>& request_bytes);
 
+// The bytes of a block of keys and values of all layers.
+int64_t KvBlockBytes(const ModelConfig& config, DType dtype);
+
+// The memory beside the weights, and the items that take it.
+struct MemoryNeeds {
+  int64_t memory_bytes = 0;
+  int64_t fixed_bytes = 0;    // taken whatever the length of prompts
+  int64_t block_bytes = 0;    // of a KV block
+  int32_t num_kv_blocks = 0;  // 0: as many as the rest of the memory holds
+  Retention retention = Retention::kAll;
+  // The bytes of all steps that keep their state, with prompts of up to n tokens. Grows with n.
+  std::function<int64_t(int32_t)> step_bytes;
+};
 // The parts of a memory limit: the needs of the largest step, and the pool of KV blocks, which is
 // the prefix cache.
 struct MemorySplit {
-  int64_t temporary_bytes = 0;  // of the step, including `fixed_bytes`
+  int64_t temporary_bytes = 0;  // of the steps, including the fixed bytes
   int32_t max_model_len = 0;
   int32_t num_kv_blocks = 0;
 };
-// Splits `memory_bytes`. `limits(n)`: the limits of a step with prompts of up to n tokens.
-// Retention::kAll keeps blocks for at least one whole prompt, the other retentions for at least one
-// block. If `max_model_len` is above 0, it is the length; the result is nullopt if this length does
-// not fit. If it is 0, the length is at most `longest` and takes at most half of the memory.
-// `fixed_bytes` are set aside.
-std::optional<MemorySplit> SplitMemory(const ModelConfig& config, DType dtype, Retention retention,
-                                       const std::function<ForwardLimits(int32_t)>& limits,
-                                       int64_t memory_bytes, int64_t fixed_bytes,
-                                       const StepStates& states, int32_t max_model_len,
-                                       int32_t longest);
+// Splits the memory. Retention::kAll keeps blocks for at least one whole prompt, the other
+// retentions for at least one block. If `max_model_len` is above 0, it is the length. If it is 0,
+// the length is at most `longest`; unless the retention is kAll, or the number of blocks is given,
+// its step takes at most half of the memory. Fails with kInvalidArgument: `max_model_len`, if this
+// length does not fit, with the longest that does; `memory`, if none fits.
+Result<MemorySplit> SplitMemory(const MemoryNeeds& needs, int32_t max_model_len, int32_t longest);
 
 }  // namespace skein

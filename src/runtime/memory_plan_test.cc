@@ -1,11 +1,13 @@
 #include "runtime/memory_plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -75,11 +77,17 @@ TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
                          .max_own_blocks = bounds.max_own_blocks};
   };
   const auto split = [&](int64_t memory, int32_t max_model_len, const StepStates& states = {}) {
-    return SplitMemory(config, DType::kBf16, Retention::kPrefix, limits, memory, 1 << 20, states,
-                       max_model_len, config.max_position);
+    return SplitMemory(
+        {.memory_bytes = memory,
+         .fixed_bytes = 1 << 20,
+         .block_bytes = KvBlockBytes(config, DType::kBf16),
+         .retention = Retention::kPrefix,
+         .step_bytes =
+             [&](int32_t n) { return TemporaryBytes(config, DType::kBf16, limits(n), n, states); }},
+        max_model_len, config.max_position);
   };
   const auto given = split(kGiB, 20000);
-  ASSERT_TRUE(given.has_value());
+  ASSERT_TRUE(given.ok()) << given.status().message();
   EXPECT_EQ(given->max_model_len, 20000);
   EXPECT_EQ(given->temporary_bytes,
             (1 << 20) + TemporaryBytes(config, DType::kBf16, limits(20000), 20000));
@@ -87,12 +95,12 @@ TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
   EXPECT_GT(given->temporary_bytes + (given->num_kv_blocks + 1) * block_bytes, kGiB);
   // Memory is also set aside for the activations of suspended steps.
   const auto three = split(kGiB, 20000, {.num_steps = 3});
-  ASSERT_TRUE(three.has_value());
+  ASSERT_TRUE(three.ok()) << three.status().message();
   EXPECT_GT(three->temporary_bytes, 2 * given->temporary_bytes);
   EXPECT_LE(three->temporary_bytes + three->num_kv_blocks * block_bytes, kGiB);
   // A step of decodes beside them needs less memory than a further step of any kind.
   const auto decodes = split(kGiB, 20000, {.num_steps = 3, .num_decodes = 16});
-  ASSERT_TRUE(decodes.has_value());
+  ASSERT_TRUE(decodes.ok()) << decodes.status().message();
   const int64_t more = decodes->temporary_bytes - three->temporary_bytes;
   EXPECT_GT(more, int64_t{16} * config.vocab_size * 4);
   EXPECT_LT(more, given->temporary_bytes / 2);
@@ -100,11 +108,16 @@ TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
   // memory.
   EXPECT_EQ(split(4 * kGiB, 0)->max_model_len, config.max_position);
   const auto chosen = split(kGiB / 2, 0);
-  ASSERT_TRUE(chosen.has_value());
+  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
   EXPECT_LT(chosen->max_model_len, config.max_position);
   EXPECT_GT(chosen->num_kv_blocks * block_bytes, kGiB / 5);
-  EXPECT_FALSE(split(kGiB / 4, 40000).has_value());
-  EXPECT_FALSE(split(1 << 20, 0).has_value());
+  const Status too_long = split(kGiB / 4, 40000).status();
+  EXPECT_EQ(too_long.param(), "max_model_len");
+  const std::string longest = std::to_string(MaxInputTokens(kGiB / 4, [&](int32_t n) {
+    return (1 << 20) + TemporaryBytes(config, DType::kBf16, limits(n), n) + block_bytes;
+  }));
+  EXPECT_THAT(too_long.message(), ::testing::HasSubstr("at most " + longest + " tokens fit"));
+  EXPECT_EQ(split(1 << 20, 0).status().param(), "memory");
 }
 
 TEST(MemoryPlan, WhatIsDrawnFromNeedsCandidates) {
