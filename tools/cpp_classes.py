@@ -98,7 +98,7 @@ def is_function(statement):
     if re.search(r"\boperator\b|\boperator_", text):
         return True
     declared = re.split(r"=(?!=)|\{", text)[0]
-    return "(" in declared and not re.search(r"\(\s*\*", declared)
+    return "(" in declared and not re.search(r"\(\s*\*[^()]*\)\s*\(", declared)
 
 
 def declarators(statement):
@@ -157,6 +157,7 @@ def self_check():
 class Parts final : public Base<int, bool> {
  public:
   explicit Parts(int a) : a_(a), b_{a} { Run(); }  // counts { as nothing
+  explicit Parts(const int* b) : a_(*b), b_(*b) {}
   Parts(const Parts&) = delete;
   ~Parts() override = default;
   static Result<int> Make(std::function<void(int)> f);
@@ -189,9 +190,9 @@ class Parts final : public Base<int, bool> {
 """
     found = {c.name: c for c in classes(text)}
     assert set(found) == {"Parts", "Row"}, found
-    assert (found["Parts"].members, found["Parts"].methods) == (7, 6), found["Parts"]
+    assert (found["Parts"].members, found["Parts"].methods) == (7, 7), found["Parts"]
     assert (found["Row"].members, found["Row"].methods) == (3, 0), found["Row"]
-    assert found["Parts"].line == 2 and found["Row"].line == 12, found
+    assert found["Parts"].line == 2 and found["Row"].line == 13, found
     source = """
 Parts::Parts(int a)
     : a_(a) {

@@ -96,14 +96,29 @@ class WatchedDevice final : public cuda::Device {
   size_t bytes_to_host_ = 0;
 };
 
+// The arguments of a recorded launch.
+template <typename Args>
+Args ArgsOf(const cuda::Launch& launch) {
+  Args args;
+  std::memcpy(&args, launch.args.data(), sizeof(args));
+  return args;
+}
+// Whether it is a product with a weight matrix, not with those of experts.
+inline bool IsProduct(const cuda::Launch& launch) {
+  using enum cuda::KernelId;
+  return launch.kernel >= kF32Few16Store && launch.kernel <= kInt8LargeGatedBf16;
+}
+
 // A model on the CPU, in the class with the same order of sums as the emulated device, and the same
-// model on a fake device, or on several that compute each operator together.
+// model on a fake device, or on several that compute each operator together. chunk_tokens: of the
+// device, where operators run chunk by chunk (LayerWalk).
 struct Both {
   explicit Both(const std::string& dir, const std::string& quantization = "auto",
                 const FakeDeviceOptions& options = {}, const StepStates& states = {},
                 Pooling pooling = Pooling::kLast,
                 const std::vector<LoraWeights>* adapters = nullptr,
-                const std::vector<FakeDeviceOptions>& peer_options = {}, bool adds_sinks = false)
+                const std::vector<FakeDeviceOptions>& peer_options = {}, bool adds_sinks = false,
+                int32_t chunk_tokens = 0)
       : model(dir, {.quantization = quantization,
                     .isa = FmaIsas().back(),
                     .threads = 1,
@@ -112,7 +127,7 @@ struct Both {
         kv(LayoutOf(model)),
         device(options),
         peers(PeersOf(peer_options)),
-        cuda(Devices(), model, kDeviceBlocks, kDeviceLimits, states, pooling, adapters) {
+        cuda(Devices(), model, kDeviceBlocks, InChunksOf(chunk_tokens), states, pooling, adapters) {
     std::memset(kv.data(), 0xff, kv.bytes());
     ForwardContext context = model.context();
     context.kv_layout = kv.layout();
@@ -122,6 +137,11 @@ struct Both {
     cpu = std::make_unique<CpuExecutor>(context, kDeviceLimits, &kv);
   }
 
+  static ForwardLimits InChunksOf(int32_t chunk_tokens) {
+    ForwardLimits limits = kDeviceLimits;
+    limits.chunk_tokens = chunk_tokens;
+    return limits;
+  }
   static std::vector<std::unique_ptr<WatchedDevice>> PeersOf(
       const std::vector<FakeDeviceOptions>& options) {
     std::vector<std::unique_ptr<WatchedDevice>> peers;
@@ -197,10 +217,11 @@ inline void ExpectSame(const StepResults& a, const StepResults& b) {
 }
 
 // Gives rows the states of their sequences, in a model with linear layers. Sequences begin with
-// different blocks, kBlocksOfState apart.
+// different blocks, kBlocksOfState apart; one without blocks keeps no state.
 inline constexpr int32_t kBlocksOfState = 10;
 inline void GiveStates(const Executor& executor, std::vector<PlanRow>* rows) {
   for (PlanRow& row : *rows) {
+    if (row.block_table.empty()) continue;
     row.state = OwnState(executor, row.block_table.front() / kBlocksOfState, row.begin);
   }
 }

@@ -34,7 +34,9 @@ class CudaModel {
     std::vector<cuda::CudaContext> contexts;
     for (size_t i = 0; i < devices.size(); ++i) {
       const cuda::Rank rank = {static_cast<int32_t>(i), static_cast<int32_t>(devices.size())};
-      contexts.push_back(ContextOf(rank, devices[i], model, adapters, &ranks_[i]));
+      const size_t state_bytes =
+          cuda::CudaExecutor::StateBytes(model.context().state_layout, states);
+      contexts.push_back(ContextOf(rank, devices[i], model, adapters, state_bytes, &ranks_[i]));
       contexts.back().model.pooling = pooling;
     }
     executor_ = cuda::CudaExecutor::Make(std::move(contexts), limits, states).value();
@@ -52,7 +54,7 @@ class CudaModel {
 
   cuda::CudaContext ContextOf(const cuda::Rank& rank, cuda::Device* device,
                               const LoadedModel& model, const std::vector<LoraWeights>* adapters,
-                              RankMemory* memory) {
+                              size_t state_bytes, RankMemory* memory) {
     memory->weights = cuda::DeviceWeights::Upload(model.weights(), rank, device).value();
     if (adapters != nullptr) {
       EXPECT_TRUE(memory->weights->AddAdapters(*adapters).ok());
@@ -62,8 +64,9 @@ class CudaModel {
     context.model.kv = nullptr;
     context.model.kv_layout = kv_->rank_layout();
     context.kv = kv_->data(rank.index);
-    if (const size_t bytes = context.model.state_layout.total_bytes(); bytes > 0) {
-      memory->states = cuda::Buffer::Make(device, cuda::Buffer::Place::kDevice, bytes).value();
+    if (state_bytes > 0) {
+      memory->states =
+          cuda::Buffer::Make(device, cuda::Buffer::Place::kDevice, state_bytes).value();
       context.states = memory->states.as<float>();
     }
     context.model.adapters = adapters;

@@ -76,21 +76,40 @@ void AddVisible(const ModelConfig& config, const ForwardBatch& batch, BatchExtra
                                           &extras->locally_before, &extras->locally_after, words);
 }
 
-StateRow StateRowOf(const ForwardRow& row) {
-  StateRow out = {row.first_token, row.num_tokens, row.state.from, row.state.to};
+// The part of a row in a chunk of tokens [begin, end). A row that a chunk's bound cuts leaves its
+// state in the slot `carried`, from which it goes on.
+StateRow StateRowOf(const ForwardRow& row, int32_t begin, int32_t end, int32_t carried) {
+  const int32_t row_end = row.first_token + row.num_tokens;
+  const int32_t first = std::max(row.first_token, begin), part_end = std::min(row_end, end);
+  StateRow out = {first - begin, part_end - first,
+                  first > row.first_token ? carried : row.state.from,
+                  part_end < row_end ? carried : row.state.to};
   static_assert(std::tuple_size_v<decltype(row.state.snapshots)> == StateRow::kSnapshots);
-  for (int i = 0; i < StateRow::kSnapshots; ++i) {
-    const ForwardState::Snapshot& snapshot = row.state.snapshots[i];
+  int count = 0;
+  for (const ForwardState::Snapshot& snapshot : row.state.snapshots) {
     if (snapshot.slot == ForwardState::kNone) break;
-    out.snapshots[i] = {snapshot.slot, snapshot.at - row.begin};
+    const int32_t tokens = snapshot.at - row.begin - (first - row.first_token);
+    if (tokens > 0 && tokens <= out.num_tokens) out.snapshots[count++] = {snapshot.slot, tokens};
   }
   return out;
 }
 
-std::vector<int32_t> SlotsWrittenBy(const ForwardState& state) {
+// Those of all rows that have tokens in a chunk.
+std::vector<StateRow> StateRowsOf(const ForwardBatch& batch, int32_t begin, int32_t end,
+                                  int32_t carried) {
+  std::vector<StateRow> rows;
+  for (const ForwardRow& row : batch.rows) {
+    if (row.first_token < end && row.first_token + row.num_tokens > begin) {
+      rows.push_back(StateRowOf(row, begin, end, carried));
+    }
+  }
+  return rows;
+}
+
+std::vector<int32_t> SlotsWrittenBy(const StateRow& row) {
   std::vector<int32_t> slots;
-  if (state.to != ForwardState::kNone) slots.push_back(state.to);
-  for (const ForwardState::Snapshot& snapshot : state.snapshots) {
+  if (row.to != ForwardState::kNone) slots.push_back(row.to);
+  for (const StateRow::Snapshot& snapshot : row.snapshots) {
     if (snapshot.slot != ForwardState::kNone) slots.push_back(snapshot.slot);
   }
   return slots;
@@ -98,19 +117,19 @@ std::vector<int32_t> SlotsWrittenBy(const ForwardState& state) {
 
 // The wave of each row. A row that reads or writes a slot comes behind the rows that write it, and
 // a row that writes it behind the rows that read it.
-std::vector<int32_t> WavesOf(const ForwardBatch& batch) {
+std::vector<int32_t> WavesOf(const std::vector<StateRow>& rows) {
   std::map<int32_t, int32_t> behind_writes, behind_reads;  // by slot: the first wave behind
   std::vector<int32_t> waves;
-  for (const ForwardRow& row : batch.rows) {
-    const std::vector<int32_t> written = SlotsWrittenBy(row.state);
-    const bool reads = row.state.from != ForwardState::kNone;
-    int32_t wave = reads ? behind_writes[row.state.from] : 0;
+  for (const StateRow& row : rows) {
+    const std::vector<int32_t> written = SlotsWrittenBy(row);
+    const bool reads = row.from != ForwardState::kNone;
+    int32_t wave = reads ? behind_writes[row.from] : 0;
     for (const int32_t slot : written) {
       wave = std::max({wave, behind_writes[slot], behind_reads[slot]});
     }
     for (const int32_t slot : written) behind_writes[slot] = wave + 1;
     if (reads) {
-      int32_t& behind = behind_reads[row.state.from];
+      int32_t& behind = behind_reads[row.from];
       behind = std::max(behind, wave + 1);
     }
     waves.push_back(wave);
@@ -118,35 +137,60 @@ std::vector<int32_t> WavesOf(const ForwardBatch& batch) {
   return waves;
 }
 
-void AddStateRows(const ForwardBatch& batch, int32_t num_padding, BatchExtras* extras,
-                  std::vector<int32_t>* words) {
-  const std::vector<int32_t> waves = WavesOf(batch);
-  std::vector<StateRow> rows;
-  std::vector<ConvTile> tiles;
-  const auto add = [&](const StateRow& row) {
-    for (int32_t first = 0; first < row.num_tokens; first += kConvTileTokens) {
-      tiles.push_back({static_cast<int32_t>(rows.size()), first,
-                       std::min(kConvTileTokens, row.num_tokens - first)});
+// The rows of linear layers and their tiles, wave by wave.
+class StateRows {
+ public:
+  // Adds the waves of a chunk with these rows. Behind the first wave come `num_padding` rows of one
+  // token each, from `first_padding` on.
+  void AddChunk(const std::vector<StateRow>& rows, int32_t first_padding, int32_t num_padding,
+                BatchExtras* extras) {
+    const std::vector<int32_t> waves = WavesOf(rows);
+    StateChunk chunk = {.first_wave = static_cast<int32_t>(extras->waves.size())};
+    for (; chunk.num_waves <= std::ranges::max(waves); ++chunk.num_waves) {
+      StateWave of = {static_cast<int32_t>(rows_.size()), 0, static_cast<int32_t>(tiles_.size()),
+                      0};
+      int32_t longest = 0;
+      for (size_t i = 0; i < rows.size(); ++i) {
+        if (waves[i] != chunk.num_waves) continue;
+        Add(rows[i]);
+        longest = std::max(longest, rows[i].num_tokens);
+      }
+      if (chunk.num_waves == 0) {
+        for (int32_t i = 0; i < num_padding; ++i) Add({first_padding + i, 1});
+      }
+      chunk.delta_tokens += longest;
+      of.num_rows = static_cast<int32_t>(rows_.size()) - of.first_row;
+      of.num_tiles = static_cast<int32_t>(tiles_.size()) - of.first_tile;
+      extras->waves.push_back(of);
     }
-    rows.push_back(row);
-  };
-  for (int32_t wave = 0; wave <= std::ranges::max(waves); ++wave) {
-    StateWave of = {static_cast<int32_t>(rows.size()), 0, static_cast<int32_t>(tiles.size()), 0};
-    for (size_t i = 0; i < batch.rows.size(); ++i) {
-      if (waves[i] == wave) add(StateRowOf(batch.rows[i]));
-    }
-    for (int32_t i = 0; i < num_padding && wave == 0; ++i) add({batch.num_tokens() + i, 1});
-    int32_t longest = 0;
-    for (size_t i = of.first_row; i < rows.size(); ++i) {
-      longest = std::max(longest, rows[i].num_tokens);
-    }
-    extras->delta_tokens += longest;
-    of.num_rows = static_cast<int32_t>(rows.size()) - of.first_row;
-    of.num_tiles = static_cast<int32_t>(tiles.size()) - of.first_tile;
-    extras->waves.push_back(of);
+    extras->state_chunks.push_back(chunk);
   }
-  extras->state_rows = Append(rows, words);
-  extras->conv_tiles = Append(tiles, words);
+  void Finish(BatchExtras* extras, std::vector<int32_t>* words) const {
+    extras->state_rows = Append(rows_, words);
+    extras->conv_tiles = Append(tiles_, words);
+  }
+
+ private:
+  void Add(const StateRow& row) {
+    for (int32_t first = 0; first < row.num_tokens; first += kConvTileTokens) {
+      tiles_.push_back({static_cast<int32_t>(rows_.size()), first,
+                        std::min(kConvTileTokens, row.num_tokens - first)});
+    }
+    rows_.push_back(row);
+  }
+
+  std::vector<StateRow> rows_;
+  std::vector<ConvTile> tiles_;
+};
+
+void AddStateRows(const ForwardBatch& batch, const BatchCut& cut, BatchExtras* extras,
+                  std::vector<int32_t>* words) {
+  StateRows all;
+  for (int32_t begin = 0; begin < batch.num_tokens(); begin += cut.chunk_tokens) {
+    const int32_t end = std::min(batch.num_tokens(), begin + cut.chunk_tokens);
+    all.AddChunk(StateRowsOf(batch, begin, end, cut.carried_state), end, cut.num_padding, extras);
+  }
+  all.Finish(extras, words);
 }
 
 // The integers of RelativeTerms.
@@ -177,7 +221,7 @@ void AddRelative(const ModelConfig& config, const ForwardBatch& batch, BatchExtr
 }  // namespace
 
 BatchExtras AddBatchExtras(const ModelConfig& config, const ForwardBatch& batch,
-                           const BatchLayout& layout, int32_t num_padding,
+                           const BatchLayout& layout, const BatchCut& cut,
                            std::vector<int32_t>* words) {
   BatchExtras extras;
   extras.locally_before = config.local.before;
@@ -199,10 +243,13 @@ BatchExtras AddBatchExtras(const ModelConfig& config, const ForwardBatch& batch,
     AddVisible(config, batch, &extras, words);
   }
   if (config.encoder.relative.span > 0) AddRelative(config, batch, &extras, words);
-  if (config.has_linear_layers()) AddStateRows(batch, num_padding, &extras, words);
+  if (config.has_linear_layers()) AddStateRows(batch, cut, &extras, words);
   return extras;
 }
 
-bool HasWaves(const ForwardBatch& batch) { return std::ranges::max(WavesOf(batch)) > 0; }
+bool HasWaves(const ForwardBatch& batch) {
+  const std::vector<StateRow> rows = StateRowsOf(batch, 0, batch.num_tokens(), ForwardState::kNone);
+  return std::ranges::max(WavesOf(rows)) > 0;
+}
 
 }  // namespace skein::cuda

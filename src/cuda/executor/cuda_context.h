@@ -18,9 +18,9 @@ struct CudaContext {
   const DeviceWeights* weights = nullptr;  // the rank's share
   // The model on the host: its config, the rank's KV layout, the range of its rope. Its kv is null.
   ForwardContext model;
-  uint8_t* kv = nullptr;    // [model.kv_layout.total_bytes()], of the device
-  float* states = nullptr;  // [model.state_layout.total_bytes()], of the device; of linear layers
-  const DeviceRope* rope = nullptr;        // null: no layer rotates
+  uint8_t* kv = nullptr;             // [model.kv_layout.total_bytes()], of the device
+  float* states = nullptr;           // [CudaExecutor::StateBytes], of the device; of linear layers
+  const DeviceRope* rope = nullptr;  // null: no layer rotates
   const DeviceRope* local_rope = nullptr;  // of layers with a window; null: there are none
   bool graphs = true;                      // steps of single tokens run as PassGraphs
 };

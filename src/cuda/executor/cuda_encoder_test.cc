@@ -7,6 +7,7 @@
 #include <atomic>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "testing/cuda_beside_cpu.h"
@@ -63,6 +64,12 @@ void ExpectSameReads(Both& both, const StepPlan& plan) {
   for (const ReadResult& read : on_device.reads) EXPECT_FALSE(read.values.values.empty());
 }
 
+// A model whose operators run in chunks of so many tokens; 0: whole.
+Both InChunks(const std::string& dir, int32_t chunk_tokens, Pooling pooling = Pooling::kLast) {
+  return Both(dir, "auto", {}, {}, pooling, nullptr, {}, false, chunk_tokens);
+}
+constexpr int32_t kChunks[] = {0, 17};
+
 constexpr Pooling kPoolings[] = {Pooling::kLast, Pooling::kCls, Pooling::kMean};
 
 TEST(CudaEncoder, EmbeddingsAndStatesHaveTheProcessorsBits) {
@@ -70,13 +77,16 @@ TEST(CudaEncoder, EmbeddingsAndStatesHaveTheProcessorsBits) {
   int32_t num_models = 0;
   for (const char* folder : {"encoders", "modernbert", "gemma", "sentence"}) {
     for (const std::string& dir : ComputedIn(folder)) {
-      SCOPED_TRACE(dir);
       // Each model has one of the poolings.
-      Both both(dir, "auto", {}, {}, kPoolings[num_models++ % std::size(kPoolings)]);
-      Rows rows(both, random, {42, 1, 24, 9});
-      const std::vector<OutputSpec> specs = {EmbedSpec{}, EmbedSpec{.all_tokens = true},
-                                             EmbedSpec{}};
-      ExpectSameReads(both, rows.Read(specs));
+      const Pooling pooling = kPoolings[num_models++ % std::size(kPoolings)];
+      for (const int32_t chunk : kChunks) {
+        SCOPED_TRACE(dir + ", chunks of " + std::to_string(chunk));
+        Both both = InChunks(dir, chunk, pooling);
+        Rows rows(both, random, {42, 1, 24, 9});
+        const std::vector<OutputSpec> specs = {EmbedSpec{}, EmbedSpec{.all_tokens = true},
+                                               EmbedSpec{}};
+        ExpectSameReads(both, rows.Read(specs));
+      }
     }
   }
   EXPECT_GE(num_models, 32);
@@ -88,7 +98,7 @@ TEST(CudaEncoder, ClassifiersHaveTheProcessorsBits) {
   for (const char* folder : {"encoders", "modernbert"}) {
     for (const std::string& dir : ComputedIn(folder)) {
       SCOPED_TRACE(dir);
-      Both both(dir);
+      Both both = InChunks(dir, kChunks[num_models % std::size(kChunks)]);
       if (both.model.config().head != Head::kClassifier) continue;
       ++num_models;
       Rows rows(both, random, {42, 1, 24, 9});
@@ -184,9 +194,11 @@ TEST(CudaEncoder, DecisionModelsHaveTheProcessorsBits) {
   const std::vector<std::string> dirs = DecisionModels();
   EXPECT_GE(dirs.size(), 8u);
   for (const std::string& dir : dirs) {
-    for (const bool side_by_side : {false, true}) {
-      SCOPED_TRACE(dir + (side_by_side ? ", options side by side" : ""));
-      Both both(dir);
+    for (const auto& [side_by_side, chunk] :
+         {std::pair(false, 0), std::pair(true, 0), std::pair(true, 17)}) {
+      SCOPED_TRACE(dir + (side_by_side ? ", options side by side" : "") + ", chunks of " +
+                   std::to_string(chunk));
+      Both both = InChunks(dir, chunk);
       Rows rows(both, random, {46, 31, 33, 45});
       const std::vector<OutputSpec> questions = QuestionsOn(rows, random, side_by_side);
       ExpectSameReads(both, rows.Read(questions));

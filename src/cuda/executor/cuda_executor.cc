@@ -66,8 +66,15 @@ CudaExecutor::~CudaExecutor() {
   }
 }
 
+size_t CudaExecutor::StateBytes(StateLayout layout, const StepStates& states) {
+  if (layout.num_slots > 0) layout.num_slots += states.num_steps + (states.num_decodes > 0 ? 1 : 0);
+  return layout.total_bytes();
+}
+
 Status CudaExecutor::AddState(const ForwardLimits& limits, StatePool* pool) {
-  SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<CudaPass> pass, CudaPass::Make(contexts_, limits));
+  const int32_t carried_state = num_states() + num_passes_++;
+  SKEIN_ASSIGN_OR_RETURN(std::unique_ptr<CudaPass> pass,
+                         CudaPass::Make(contexts_, limits, carried_state));
   activation_bytes_ += pass->activation_bytes();
   pool->free.push_back(std::make_unique<State>(context_, std::move(pass), &sampler_));
   ++pool->num_states;

@@ -30,11 +30,15 @@ namespace skein::cuda {
 class CudaExecutor final : public Executor {
  public:
   // Allocates the activations of `states`. contexts: one for each rank, in order; the objects in
-  // them are borrowed. Fails as Device::Allocate does.
+  // them are borrowed, and CudaContext::states has StateBytes. Fails as Device::Allocate does.
   static Result<std::unique_ptr<CudaExecutor>> Make(std::vector<CudaContext> contexts,
                                                     const ForwardLimits& limits,
                                                     const StepStates& states);
   ~CudaExecutor() override;
+
+  // The bytes of the states of linear layers: those of `layout`, and one slot for each step that
+  // keeps its state, which carries a row from chunk to chunk (LayerWalk).
+  static size_t StateBytes(StateLayout layout, const StepStates& states);
 
   int32_t num_states() const override { return context_.model.state_layout.num_slots; }
   std::unique_ptr<Task> Begin(const StepPlan& plan) override;
@@ -84,6 +88,7 @@ class CudaExecutor final : public Executor {
   bool always_shares_ = false;
   StatePool states_;
   StatePool decode_states_;  // for steps of decodes alone, if these run beside other steps
+  int32_t num_passes_ = 0;
   int64_t activation_bytes_ = 0;
   Status device_status_;
 };

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "testing/cuda_beside_cpu.h"
@@ -22,7 +23,9 @@ using testing::Sequence;
 
 constexpr const char* kLinearModels[] = {"qwen3.5", "qwen3.5-bf16"};
 
-class CudaLinear : public ::testing::TestWithParam<const char*> {
+constexpr int32_t kChunks[] = {0, 11};  // tokens of a chunk; 0: the whole batch
+
+class CudaLinear : public ::testing::TestWithParam<std::tuple<const char*, int32_t>> {
  protected:
   // Runs the plan on both, and returns the device's results.
   StepResults ExpectSameOn(const StepPlan& plan) {
@@ -39,7 +42,14 @@ class CudaLinear : public ::testing::TestWithParam<const char*> {
   }
 
   Random random_;
-  Both both_{ModelDir(GetParam()), "auto", {}, {.num_steps = 2, .num_decodes = 4}};
+  Both both_{ModelDir(std::get<0>(GetParam())),
+             "auto",
+             {},
+             {.num_steps = 2, .num_decodes = 4},
+             Pooling::kLast,
+             nullptr,
+             {},
+             std::get<1>(GetParam())};
 };
 
 // A prompt alone, with others, in chunks, behind a snapshot, and with keys in memory of the pass.
@@ -125,7 +135,9 @@ TEST_P(CudaLinear, StopsChangeNothing) {
   ExpectSame(both_.cuda.executor().Results(*task), expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, CudaLinear, ::testing::ValuesIn(kLinearModels));
+INSTANTIATE_TEST_SUITE_P(Models, CudaLinear,
+                         ::testing::Combine(::testing::ValuesIn(kLinearModels),
+                                            ::testing::ValuesIn(kChunks)));
 
 TEST(CudaLinearModels, QuantizedMatricesHaveTheProcessorsBits) {
   Random random;

@@ -84,6 +84,7 @@ struct Rows {
 struct AdaptedCase {
   const char* name;
   const char* quantization = "auto";
+  int32_t chunk_tokens = 0;
 };
 
 TEST(CudaLora, AdaptersHaveTheProcessorsBits) {
@@ -91,11 +92,14 @@ TEST(CudaLora, AdaptersHaveTheProcessorsBits) {
   for (const AdaptedCase& adapted :
        {AdaptedCase{"llama-default"}, AdaptedCase{"qwen3-bf16"}, AdaptedCase{"qwen3-bf16", "int8"},
         AdaptedCase{"qwen3", "int4"}, AdaptedCase{"gemma3-bf16"}, AdaptedCase{"qwen3.5-bf16"},
-        AdaptedCase{"llama-biases"}}) {
-    SCOPED_TRACE(std::string(adapted.name) + " " + adapted.quantization);
+        AdaptedCase{"llama-biases"}, AdaptedCase{"qwen3-bf16", "auto", 13},
+        AdaptedCase{"qwen3", "int4", 32}, AdaptedCase{"qwen3.5-bf16", "auto", 13}}) {
+    SCOPED_TRACE(std::string(adapted.name) + " " + adapted.quantization + ", chunks of " +
+                 std::to_string(adapted.chunk_tokens));
     const LoadedModel model(ModelDir(adapted.name));
     const std::vector<LoraWeights> adapters = RandomAdapters(model, random);
-    Both both(ModelDir(adapted.name), adapted.quantization, {}, {}, Pooling::kLast, &adapters);
+    Both both(ModelDir(adapted.name), adapted.quantization, {}, {}, Pooling::kLast, &adapters, {},
+              false, adapted.chunk_tokens);
     Rows rows(random, model.vocab());
     OneShotPlan plan = rows.Plan(*both.cpu);
     const StepResults expected = RunPlan(*both.cpu, plan);

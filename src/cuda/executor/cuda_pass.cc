@@ -26,14 +26,14 @@ CudaPass::CudaPass(PassRanks ranks)
       layout_(context_.model, limits_, batch_),
       graphs_(context_.device),
       slices_(config(), context_.rank.count, dtype_, context_.model.weights->matrix_dtype,
-              context_.device->persistent_blocks() > 0),
-      gathered_slices_(slices_) {}
+              context_.device->persistent_blocks() > 0) {}
 
 Result<std::unique_ptr<CudaPass>> CudaPass::Make(std::span<const CudaContext> contexts,
-                                                 const ForwardLimits& limits) {
+                                                 const ForwardLimits& limits,
+                                                 int32_t carried_state) {
   PassRanks ranks;
   for (const CudaContext& context : contexts) {
-    SKEIN_ASSIGN_OR_RETURN(ranks.emplace_back(), PassRank::Make(context, limits));
+    SKEIN_ASSIGN_OR_RETURN(ranks.emplace_back(), PassRank::Make(context, limits, carried_state));
   }
   std::unique_ptr<CudaPass> pass(new CudaPass(std::move(ranks)));
   if (!DeviceComputesOutputs(*pass->context_.model.weights)) {
@@ -60,7 +60,8 @@ Status CudaPass::Begin(std::span<const BlockCopy> copies, std::span<const uint8_
   SKEIN_CHECK(largest_alone.size() == batch_.logit_tokens.size());
   largest_alone_ = largest_alone;
   part_ = Part::kInput;
-  layer_ = chunk_ = op_ = slice_ = 0;
+  layer_ = chunk_ = output_op_ = slice_ = 0;
+  sliced_ = {};
   graph_.reset();
   SetNumTokens(batch_.num_tokens());
   const DeviceBatch::Padding padding = {TokensOfGraph(copies), context_.model.kv_layout.num_blocks};
@@ -70,10 +71,7 @@ Status CudaPass::Begin(std::span<const BlockCopy> copies, std::span<const uint8_
     SKEIN_RETURN_IF_ERROR(rank->integers.Assign(batch_, layout_, copies, padding));
     rank->layers.FindAdapters(batch_, layout_);
   }
-  if (padding.num_tokens == 0) {
-    AssignSlices(slice_us_);
-    return Status::Ok();
-  }
+  if (padding.num_tokens == 0) return Status::Ok();
   SetNumTokens(padding.num_tokens);
   return FindGraph();
 }
@@ -85,32 +83,30 @@ int32_t CudaPass::TokensOfGraph(std::span<const BlockCopy> copies) const {
   const bool decodes = std::ssize(batch_.rows) == count && outputs.size() == 1 &&
                        outputs[0].kind == OutputKind::kLogits && outputs[0].count == count;
   if (!context_.graphs || !decodes || !copies.empty() || !layout_.forks().empty()) return 0;
-  if (layout_.num_own_blocks() > 0 || layout_.has_adapters()) return 0;
+  if (layout_.num_own_blocks() > 0 || layout_.has_adapters() || count > limits_.chunk()) return 0;
   if (config().has_linear_layers() && HasWaves(batch_)) return 0;
   const auto rounded = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(count)));
-  return std::min({rounded, limits_.max_tokens, limits_.max_logit_rows});
+  return std::min({rounded, limits_.chunk(), limits_.max_logit_rows});
 }
 
 Status CudaPass::FindGraph() {
-  const DeviceBatch::Tiles tiles = lead_.integers.tiles();
+  const DeviceBatch::Tiles tiles = lead_.integers.tiles(0);
   PassGraphs::Shape shape = {num_tokens_, tiles.num_segments, tiles.num_prefixes(), {}};
   for (const auto& rank : ranks_) shape.integers.push_back(rank->integers.memory());
   graph_ = graphs_.Find(shape);
   if (graph_) return Status::Ok();
   graph_ = 0;  // num_outputs
-  AssignSlices(std::numeric_limits<double>::infinity());
   Device& device = *context_.device;
   device.BeginGraph();
   WaitForLead(ranks_);
   Input();
   for (int32_t layer = 0; layer < config().num_layers; ++layer) {
-    for (const auto& rank : ranks_) rank->layers.set_layer(layer);
-    for (int op = 0; op < kLayerOps; ++op) {
-      if (!lead_.layers.Has(op)) continue;
-      const OperatorSlice& slice = slices_.Of(op, config().IsLocal(layer)).front();
-      for (const auto& rank : ranks_) rank->layers.Run(op, slice);
-      ShareBehind(ranks_, op);
-    }
+    BeginLayer(layer);
+    do {
+      const OperatorSlice& slice = Slices(std::numeric_limits<double>::infinity()).front();
+      for (const auto& rank : ranks_) rank->layers.Run(walk_.op(), walk_.rows(), slice);
+      ShareBehind(ranks_, walk_.op(), walk_.rows());
+    } while (walk_.Next());
   }
   BeginChunk();
   for (int op = 0; op < kOutputOps; ++op) outputs_.Run(op);
@@ -122,7 +118,7 @@ Status CudaPass::FindGraph() {
 
 bool CudaPass::Finished() const {
   // Without outputs, nothing after the last layer's keys and values is needed.
-  if (part_ == Part::kLayers && layer_ + 1 == config().num_layers && op_ > kFork &&
+  if (part_ == Part::kLayers && layer_ + 1 == config().num_layers && walk_.op() > kFork &&
       config().gathers_outputs()) {
     return layout_.outputs().empty();
   }
@@ -130,8 +126,8 @@ bool CudaPass::Finished() const {
 }
 
 PassStatus CudaPass::Step() {
-  if (part_ == Part::kOutputs && op_ == kOutputOps) {
-    op_ = 0;
+  if (part_ == Part::kOutputs && output_op_ == kOutputOps) {
+    output_op_ = 0;
     ++chunk_;
   }
   if (Finished()) return PassStatus::kDone;
@@ -143,13 +139,14 @@ PassStatus CudaPass::Step() {
     outputs_.Copy(/*has_largest=*/true);
     step_us_ = 0;  // a signal waits for the whole step
     part_ = Part::kOutputs;
-    op_ = kOutputOps;
+    output_op_ = kOutputOps;
     return PassStatus::kOutputs;
   }
   switch (part_) {
     case Part::kInput:
       Input();
       part_ = Part::kLayers;
+      BeginLayer(0);
       break;
     case Part::kLayers:
       LayerOperator();
@@ -160,53 +157,56 @@ PassStatus CudaPass::Step() {
         return PassStatus::kResult;
       }
       OutputOperator();
-      if (++op_ < kOutputOps) break;
+      if (++output_op_ < kOutputOps) break;
       outputs_.Copy(/*has_largest=*/false);
       return PassStatus::kOutputs;
   }
   return PassStatus::kRunning;
 }
 
-void CudaPass::AssignSlices(double slice_us) {
-  const DeviceBatch& integers = lead_.integers;  // the tiles of all ranks are equal
-  const BatchExtras& extras = integers.extras();
-  const auto work_of = [&](int32_t num_tokens, const DeviceBatch::Tiles& tiles) {
-    return BatchWork{.num_tokens = num_tokens,
-                     .tiles = tiles.on_host,
-                     .tile_rows = tiles.rows,
-                     .locally_before = extras.locally_before,
-                     .locally_after = extras.locally_after,
-                     .delta_tokens = extras.delta_tokens,
-                     .prefixes = tiles.prefixes_on_host,
-                     .prefix_rows = tiles.prefix_rows,
-                     .shared = tiles.shared_on_host};
-  };
-  slices_.Assign(work_of(num_tokens_, integers.tiles()), slice_us);
-  if (integers.num_gathered() == 0) return;
-  gathered_slices_.Assign(work_of(integers.num_gathered(), integers.gathered_tiles()), slice_us);
+std::span<const OperatorSlice> CudaPass::Slices(double slice_us) {
+  const ChunkRows& rows = walk_.rows();
+  const SlicedRows wanted = {lead_.layers.Gathers() && walk_.op() >= kAttention, rows.index,
+                             rows.count};
+  if (wanted != sliced_) {
+    const DeviceBatch& integers = lead_.integers;  // the tiles of all ranks are equal
+    const DeviceBatch::Tiles tiles =
+        wanted.gathered ? integers.gathered_tiles(rows.index) : integers.tiles(rows.index);
+    const BatchExtras& extras = integers.extras();
+    const bool linear = !extras.state_chunks.empty();
+    slices_.Assign({.num_tokens = rows.count,
+                    .tiles = tiles.on_host,
+                    .tile_rows = tiles.rows,
+                    .locally_before = extras.locally_before,
+                    .locally_after = extras.locally_after,
+                    .delta_tokens = linear ? extras.state_chunks[rows.index].delta_tokens : 0,
+                    .prefixes = tiles.prefixes_on_host,
+                    .prefix_rows = tiles.prefix_rows,
+                    .shared = tiles.shared_on_host},
+                   slice_us);
+    sliced_ = wanted;
+  }
+  return slices_.Of(walk_.op(), config().IsLocal(layer_));
 }
 
-// The slices of an operator of the layer that the ranks have.
-std::span<const OperatorSlice> CudaPass::SlicesOf(int op) const {
-  const bool gathered = lead_.layers.Gathers() && op >= kAttention;
-  return (gathered ? gathered_slices_ : slices_).Of(op, config().IsLocal(layer_));
+void CudaPass::BeginLayer(int32_t layer) {
+  layer_ = layer;
+  for (const auto& rank : ranks_) rank->layers.set_layer(layer);
+  walk_.Begin(num_tokens_);
 }
 
 void CudaPass::LayerOperator() {
-  for (const auto& rank : ranks_) rank->layers.set_layer(layer_);
-  while (!lead_.layers.Has(op_)) ++op_;  // at the layer's begin
-  const std::span<const OperatorSlice> slices = SlicesOf(op_);
+  const int op = walk_.op();
+  const std::span<const OperatorSlice> slices = Slices(slice_us_);
   const OperatorSlice& slice = slices[slice_];
   step_us_ = slice.us;
-  for (const auto& rank : ranks_) rank->layers.Run(op_, slice);
+  for (const auto& rank : ranks_) rank->layers.Run(op, walk_.rows(), slice);
   if (++slice_ < std::ssize(slices)) return;
-  step_us_ += ShareBehind(ranks_, op_);
+  step_us_ += ShareBehind(ranks_, op, walk_.rows());
   slice_ = 0;
-  while (++op_ < kLayerOps && !lead_.layers.Has(op_)) {
-  }
-  if (op_ < kLayerOps) return;
-  op_ = 0;
-  if (++layer_ == config().num_layers) part_ = Part::kOutputs;
+  if (walk_.Next()) return;
+  if (layer_ + 1 < config().num_layers) return BeginLayer(layer_ + 1);
+  part_ = Part::kOutputs;
 }
 
 void CudaPass::Input() {
@@ -256,27 +256,27 @@ void CudaPass::AddToInput(PassRank& rank, const float* table, const int32_t* row
 }
 
 void CudaPass::BeginChunk() {
-  outputs_.Begin(chunk_, chunk(), graph_ ? num_tokens_ : chunk().count, lead_.layers.result(),
+  outputs_.Begin(chunk_, chunk(), graph_ ? num_tokens_ : chunk().count, lead_.memory.x.as<float>(),
                  largest_alone_);
 }
 
 void CudaPass::OutputOperator() {
-  if (op_ == 0) BeginChunk();
+  if (output_op_ == 0) BeginChunk();
   step_us_ = OperatorSlices::BytesUs(8.0 * chunk().count * config().hidden_size);
-  if (op_ == kHead) {
+  if (output_op_ == kHead) {
     step_us_ = slices_.ProductUs(chunk().count, outputs_.head_columns(), outputs_.head_terms());
   }
-  outputs_.Run(op_);
+  outputs_.Run(output_op_);
 }
 
 // The residual stream at the tokens of outputs, which are the active ones.
 void CudaPass::CopyResult() {
-  context_.device->CopyToHost(lead_.memory.x_on_host.as<void>(), lead_.layers.result(),
+  context_.device->CopyToHost(lead_.memory.of_tokens.on_host.as<void>(), lead_.memory.x.as<float>(),
                               int64_t{layout_.num_active()} * config().hidden_size * sizeof(float));
 }
 
 ForwardPass& CudaPass::BeginOutputsOnHost() {
-  on_host_->BeginOutputs(batch_, lead_.memory.x_on_host.as<float>());
+  on_host_->BeginOutputs(batch_, lead_.memory.of_tokens.on_host.as<float>());
   return *on_host_;
 }
 

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "cuda/device/device.h"
 #include "cuda/executor/cuda_context.h"
+#include "cuda/executor/operators/layer_walk.h"
 #include "cuda/executor/operators/operator_slices.h"
 #include "cuda/executor/operators/output_operators.h"
 #include "cuda/executor/pass_graphs.h"
@@ -41,9 +42,10 @@ enum class PassStatus {
 //                                                +--> BeginOutputsOnHost: kResult
 class CudaPass {
  public:
-  // contexts: one for each rank, in order. Fails as Device::Allocate does.
+  // contexts: one for each rank, in order. carried_state: DeviceBatch. Fails as Device::Allocate
+  // does.
   static Result<std::unique_ptr<CudaPass>> Make(std::span<const CudaContext> contexts,
-                                                const ForwardLimits& limits);
+                                                const ForwardLimits& limits, int32_t carried_state);
 
   ForwardBatch& batch() { return batch_; }
   // Sets up the pass; gives the device no launch. The commands of the pass before have passed.
@@ -59,7 +61,9 @@ class CudaPass {
   // The time that the device takes for these commands, by estimate.
   double step_us() const { return step_us_; }
   // Whether the next operator is the first of a layer or of a chunk of outputs.
-  bool AtListBegin() const { return op_ == 0 && slice_ == 0; }
+  bool AtListBegin() const {
+    return slice_ == 0 && (part_ == Part::kLayers ? walk_.at_begin() : output_op_ == 0);
+  }
   // Sets the longest time of a slice, for later passes.
   void set_slice_us(double slice_us) { slice_us_ = slice_us; }
   // TileCutter::set_always_shares, for later passes.
@@ -82,8 +86,9 @@ class CudaPass {
   // The tokens of the batch's graph, those that pad it included; 0: it runs operator by operator.
   int32_t TokensOfGraph(std::span<const BlockCopy> copies) const;
   Status FindGraph();
-  void AssignSlices(double slice_us);
-  std::span<const OperatorSlice> SlicesOf(int op) const;
+  // The slices of the operator at hand: of at most so much time.
+  std::span<const OperatorSlice> Slices(double slice_us);
+  void BeginLayer(int32_t layer);
   void LayerOperator();
   void Input();
   void Input(PassRank& rank);
@@ -107,14 +112,21 @@ class CudaPass {
   std::optional<int32_t> graph_;  // of the pass at hand
   Part part_ = Part::kInput;
   int32_t layer_ = 0;
-  int32_t chunk_ = 0;
-  int op_ = 0;
+  LayerWalk walk_{lead_.layers, lead_.integers, limits_.chunk()};
+  int32_t chunk_ = 0;  // of outputs
+  int output_op_ = 0;
   int32_t slice_ = 0;
   double slice_us_ = kSliceUs;
   bool always_shares_ = false;
   double step_us_ = 0;
   OperatorSlices slices_;
-  OperatorSlices gathered_slices_;  // of the last layer, if it gathers rows: kAttention and behind
+  // The rows that slices_ are those of.
+  struct SlicedRows {
+    bool gathered = false;  // in a layer that gathers, from kAttention on
+    int32_t chunk = 0, count = 0;
+    friend bool operator==(const SlicedRows&, const SlicedRows&) = default;
+  };
+  SlicedRows sliced_;
 
   OutputOperators outputs_{context_, &lead_.memory, &lead_.integers, &lead_.launcher};
   std::unique_ptr<ForwardPass> on_host_;  // null: the device computes the outputs

@@ -7,6 +7,7 @@
 #include "base/threads/thread_team.h"
 #include "cuda/executor/cuda_executor.h"
 #include "cuda/executor/device_kv.h"
+#include "cuda/executor/device_plan.h"
 #include "kernels/kernels.h"
 #include "model/config/encoders/sparse_config.h"
 #include "model/weights/model_weight_files.h"
@@ -14,10 +15,6 @@
 
 namespace skein::cuda {
 namespace {
-
-// The KV memory's share, in tenths, of the memory that is free at the end. The driver needs the
-// rest.
-constexpr int64_t kKvTenths = 9;
 
 Status Invalid(const std::string& field, const std::string& message) {
   return Status(StatusCode::kInvalidArgument, field + " " + message, field);
@@ -75,7 +72,8 @@ class CudaRuntime final : public Runtime {
         .kv_bytes = static_cast<int64_t>(kv_->bytes()),
         .kv_block_bytes = static_cast<int64_t>(kv_->port_bytes()),
         .rope_bytes = num_ranks * (BytesOf(rope_.get()) + BytesOf(local_rope_.get())),
-        .activation_bytes = executor_->activation_bytes()};
+        .activation_bytes = executor_->activation_bytes(),
+        .planned_bytes = planned_bytes_};
     for (const RankMemory& rank : ranks_) {
       report.weight_bytes += rank.weights->bytes;
       report.state_bytes += static_cast<int64_t>(rank.states.bytes());
@@ -88,21 +86,29 @@ class CudaRuntime final : public Runtime {
   // The ropes of all layers, and of those with a window.
   Status MakeRopes(int32_t num_positions);
   // The states of linear layers.
-  Status MakeStates(const StateLayout& layout);
+  Status MakeStates(size_t bytes);
   // The data that the passes of a rank share, for each rank.
   std::vector<CudaContext> MakeContexts(const CudaRuntimeOptions& options,
                                         const StateLayout& states, const KvLayout& kv);
   // The least memory that a device has free.
   int64_t FreeBytes() const;
-  // The KV blocks that the options and what is free allow, of which a device has its part.
-  // left_bytes: what is free beside weights and activations.
-  Result<int32_t> PlanBlocks(const CudaRuntimeOptions& options, const ForwardLimits& limits,
-                             int32_t max_model_len, int64_t left_bytes, int64_t block_bytes);
-  // The largest step, and what its activations leave free. A whole prompt that is longer than other
-  // steps is shortened until they take at most half of the free memory.
-  Result<ForwardLimits> PlanStep(const CudaRuntimeOptions& options,
-                                 const std::vector<CudaContext>& contexts, int32_t max_model_len,
-                                 int64_t* left_bytes);
+  // The KV memory of a rank.
+  KvLayout RankLayout(int32_t num_blocks) const;
+  // The longest prompt that the options ask for.
+  int32_t WantedLen(const CudaRuntimeOptions& options) const {
+    return options.max_model_len > 0 ? options.max_model_len : config().max_position;
+  }
+  // The largest step, if prompts have up to so many tokens.
+  ForwardLimits LimitsFor(const CudaRuntimeOptions& options, int32_t max_model_len) const;
+  // The bytes of all steps that keep their state, then.
+  int64_t StepBytes(const CudaRuntimeOptions& options, int32_t max_model_len) const;
+  // Shortens whole prompts that are longer than other steps until steps take at most half of the
+  // memory.
+  void FitLongPrompts(const CudaRuntimeOptions& options, int64_t memory_bytes);
+  // The KV blocks that the options ask for; 0: they do not say.
+  Result<int32_t> WantedBlocks(const CudaRuntimeOptions& options, int64_t block_bytes) const;
+  // Splits the memory of each device. Blocks are those of its share of the heads.
+  Result<MemorySplit> PlanMemory(const CudaRuntimeOptions& options, int64_t state_bytes);
 
   std::vector<RankMemory> ranks_;
   ThreadTeam team_;
@@ -114,6 +120,7 @@ class CudaRuntime final : public Runtime {
   std::unique_ptr<CudaExecutor> executor_;
   int32_t max_model_len_ = 0;
   int32_t long_prompt_tokens_ = 0;
+  int64_t planned_bytes_ = 0;  // MemoryReport::planned_bytes
 };
 
 Status CudaRuntime::LoadModel(const CudaRuntimeOptions& options, const ModelConfig& config) {
@@ -156,10 +163,10 @@ Status CudaRuntime::MakeRopes(int32_t num_positions) {
   return Status::Ok();
 }
 
-Status CudaRuntime::MakeStates(const StateLayout& layout) {
+Status CudaRuntime::MakeStates(size_t bytes) {
   for (RankMemory& rank : ranks_) {
-    SKEIN_ASSIGN_OR_RETURN(
-        rank.states, Buffer::Make(rank.device.get(), Buffer::Place::kDevice, layout.total_bytes()));
+    SKEIN_ASSIGN_OR_RETURN(rank.states,
+                           Buffer::Make(rank.device.get(), Buffer::Place::kDevice, bytes));
   }
   return Status::Ok();
 }
@@ -192,91 +199,133 @@ int64_t CudaRuntime::FreeBytes() const {
   return least;
 }
 
-Result<ForwardLimits> CudaRuntime::PlanStep(const CudaRuntimeOptions& options,
-                                            const std::vector<CudaContext>& contexts,
-                                            int32_t max_model_len, int64_t* left_bytes) {
+ForwardLimits CudaRuntime::LimitsFor(const CudaRuntimeOptions& options,
+                                     int32_t max_model_len) const {
   const StepBounds bounds =
       StepBoundsOf(options.retention, max_model_len, options.max_num_batched_tokens);
-  ForwardLimits limits = {
+  const int32_t long_tokens =
+      long_prompt_tokens_ > 0 ? long_prompt_tokens_ + options.max_num_seqs : 0;
+  const int32_t chunk = options.chunk_tokens > 0 ? options.chunk_tokens : kDeviceChunkTokens;
+  return {
+      .max_tokens = std::max(bounds.max_tokens, long_tokens),
       .max_logit_rows = std::min(options.max_num_batched_tokens, ForwardLimits{}.max_logit_rows),
+      .chunk_tokens = options.execution == Execution::kHybrid ? chunk : 0,
       .max_own_blocks = bounds.max_own_blocks};
-  long_prompt_tokens_ = std::min(options.long_prompt_tokens, max_model_len);
-  for (;; long_prompt_tokens_ /= 2) {
-    const int32_t beside = long_prompt_tokens_ > 0 ? options.max_num_seqs : 0;
-    limits.max_tokens = std::max(bounds.max_tokens, long_prompt_tokens_ + beside);
-    const int64_t free_bytes = FreeBytes();
-    // The activations' size is known when they are there.
-    const Result<std::unique_ptr<CudaExecutor>> trial =
-        CudaExecutor::Make(contexts, limits, StatesOf(options.num_steps, options.max_num_seqs));
-    if (trial.ok()) *left_bytes = FreeBytes();
-    if (trial.ok() && (*left_bytes >= free_bytes / 2 || long_prompt_tokens_ == 0)) return limits;
-    if (long_prompt_tokens_ == 0) return trial.status();
+}
+
+int64_t CudaRuntime::StepBytes(const CudaRuntimeOptions& options, int32_t max_model_len) const {
+  CudaContext context = {.device = ranks_[0].device.get(), .rank = ranks_[0].rank};
+  context.model = {
+      .weights = &weights_, .pooling = options.pooling, .share_attention = options.share_attention};
+  context.model.kv_layout = RankLayout(1);
+  if (!adapters_.empty()) context.model.adapters = &adapters_;
+  return DeviceStepBytes(ActivationShape(context), LimitsFor(options, max_model_len), max_model_len,
+                         StatesOf(options.num_steps, options.max_num_seqs));
+}
+
+KvLayout CudaRuntime::RankLayout(int32_t num_blocks) const {
+  const ModelConfig share = ShareOf(ranks_[0].rank, config());
+  return {weights_.dtype, share.num_kv_layers(), num_blocks, share.num_kv_heads, share.head_dim};
+}
+
+void CudaRuntime::FitLongPrompts(const CudaRuntimeOptions& options, int64_t memory_bytes) {
+  const int32_t wanted_len = WantedLen(options);
+  long_prompt_tokens_ = std::min(options.long_prompt_tokens, wanted_len);
+  while (long_prompt_tokens_ > 0 && StepBytes(options, wanted_len) > memory_bytes / 2) {
+    long_prompt_tokens_ /= 2;
   }
 }
 
-Result<int32_t> CudaRuntime::PlanBlocks(const CudaRuntimeOptions& options,
-                                        const ForwardLimits& limits, int32_t max_model_len,
-                                        int64_t left_bytes, int64_t block_bytes) {
-  // All devices count with what the fullest has left.
-  const int64_t left = left_bytes * static_cast<int64_t>(ranks_.size());
-  int64_t blocks = options.num_kv_blocks;
-  if (blocks == 0) {
-    const int64_t bytes =
-        options.kv_cache_bytes > 0 ? options.kv_cache_bytes : left * kKvTenths / 10;
-    blocks = std::min<int64_t>(bytes / block_bytes, std::numeric_limits<int32_t>::max());
-    // No block of a bidirectional model is kept behind its step, whose rows may be short.
-    if (weights_.config.bidirectional && options.kv_cache_bytes == 0) {
-      const int64_t most = int64_t{BlocksFor(max_model_len)} * options.max_num_seqs;
-      blocks = std::min(blocks, options.num_steps * (most + limits.max_tokens));
+Result<int32_t> CudaRuntime::WantedBlocks(const CudaRuntimeOptions& options,
+                                          int64_t block_bytes) const {
+  if (options.num_kv_blocks > 0) return options.num_kv_blocks;
+  if (options.kv_cache_bytes == 0) return 0;
+  const int64_t all_bytes = block_bytes * std::ssize(ranks_);
+  const int64_t blocks =
+      std::min<int64_t>(options.kv_cache_bytes / all_bytes, std::numeric_limits<int32_t>::max());
+  if (blocks > 0) return static_cast<int32_t>(blocks);
+  return Invalid("kv_cache_bytes", "is " + std::to_string(options.kv_cache_bytes) +
+                                       "; a block has " + std::to_string(all_bytes) + " bytes");
+}
+
+Result<MemorySplit> CudaRuntime::PlanMemory(const CudaRuntimeOptions& options,
+                                            int64_t state_bytes) {
+  const int64_t count = std::ssize(ranks_), free_bytes = FreeBytes();
+  const int64_t given_bytes = options.memory_bytes / count;
+  if (given_bytes > free_bytes) {
+    return Invalid("memory", "is " + std::to_string(options.memory_bytes) + "; " +
+                                 std::to_string(free_bytes * count) +
+                                 " bytes are free beside the weights");
+  }
+  MemoryNeeds needs = {.memory_bytes = given_bytes > 0 ? given_bytes : PlannedBytes(free_bytes),
+                       .fixed_bytes = state_bytes,
+                       .block_bytes = static_cast<int64_t>(RankLayout(1).total_bytes()),
+                       .retention = options.retention,
+                       .step_bytes = [&](int32_t n) { return StepBytes(options, n); }};
+  SKEIN_ASSIGN_OR_RETURN(needs.num_kv_blocks, WantedBlocks(options, needs.block_bytes));
+  FitLongPrompts(options, needs.memory_bytes);
+  if (needs.num_kv_blocks > 0) {
+    // The driver's share may be taken by blocks that are asked for.
+    needs.memory_bytes = free_bytes;
+    const int64_t left = free_bytes - state_bytes - StepBytes(options, 1);
+    if (left < needs.num_kv_blocks * needs.block_bytes) {
+      return Status(StatusCode::kResourceExhausted,
+                    "the KV memory would have " + std::to_string(needs.num_kv_blocks) +
+                        " blocks of " + std::to_string(needs.block_bytes * count) + " bytes; " +
+                        std::to_string(std::max<int64_t>(left, 0) * count) + " bytes are free on " +
+                        (count > 1 ? "all devices together" : "the device") +
+                        " beside weights and activations",
+                    options.num_kv_blocks > 0 ? "num_kv_blocks" : "kv_cache_bytes");
     }
   }
-  if (blocks < 1 || blocks > left / block_bytes) {
-    return Status(StatusCode::kResourceExhausted,
-                  "the KV memory would have " + std::to_string(blocks) + " blocks of " +
-                      std::to_string(block_bytes) + " bytes; " + std::to_string(left) +
-                      " bytes are free on " +
-                      (ranks_.size() > 1 ? "all devices together" : "the device") +
-                      " beside weights and activations",
-                  options.num_kv_blocks > 0 ? "num_kv_blocks" : "kv_cache_bytes");
+  Result<MemorySplit> split = SplitMemory(needs, options.max_model_len, config().max_position);
+  if (!split.ok() && given_bytes == 0) {
+    const Status& status = split.status();
+    return Status(StatusCode::kResourceExhausted, status.message(), status.param());
   }
-  return static_cast<int32_t>(blocks);
+  if (!split.ok()) return split.status();
+  // No block of a bidirectional model is kept behind its step, whose rows may be short.
+  if (config().bidirectional && needs.num_kv_blocks == 0) {
+    const int64_t most = int64_t{BlocksFor(split->max_model_len)} * options.max_num_seqs +
+                         LimitsFor(options, split->max_model_len).max_tokens;
+    split->num_kv_blocks =
+        static_cast<int32_t>(std::min<int64_t>(split->num_kv_blocks, options.num_steps * most));
+  }
+  return split;
 }
 
 Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& config) {
   SKEIN_RETURN_IF_ERROR(Connect(ranks_));
   SKEIN_RETURN_IF_ERROR(LoadModel(options, config));
-  const int32_t wanted_len =
-      options.max_model_len > 0 ? options.max_model_len : config.max_position;
   const StepStates states = StatesOf(options.num_steps, options.max_num_seqs);
-  SKEIN_RETURN_IF_ERROR(MakeRopes(wanted_len));
   StateLayout states_of;
   if (config.has_linear_layers()) {
     states_of = StateLayout(config, StatesFor(config, options.max_num_seqs));
-    SKEIN_RETURN_IF_ERROR(MakeStates(states_of));
   }
-  KvLayout layout = {weights_.dtype, config.num_kv_layers(), 0, config.num_kv_heads,
-                     config.head_dim};
-  int64_t left_bytes = 0;
-  SKEIN_ASSIGN_OR_RETURN(
-      const ForwardLimits limits,
-      PlanStep(options, MakeContexts(options, states_of, layout), wanted_len, &left_bytes));
-  layout.num_blocks = 1;
-  SKEIN_ASSIGN_OR_RETURN(layout.num_blocks, PlanBlocks(options, limits, wanted_len, left_bytes,
-                                                       static_cast<int64_t>(layout.total_bytes())));
+  const size_t state_bytes = CudaExecutor::StateBytes(states_of, states);
+  SKEIN_ASSIGN_OR_RETURN(const MemorySplit split,
+                         PlanMemory(options, static_cast<int64_t>(state_bytes)));
+  if (options.memory_bytes > 0) planned_bytes_ = split.temporary_bytes * std::ssize(ranks_);
+  const int64_t kept = options.retention == Retention::kAll
+                           ? int64_t{split.num_kv_blocks} * kBlockTokens
+                           : split.max_model_len;
+  if (options.max_model_len > kept) {
+    return Invalid("max_model_len", "is " + std::to_string(options.max_model_len) +
+                                        "; the KV memory holds " + std::to_string(kept) +
+                                        " tokens");
+  }
+  max_model_len_ = static_cast<int32_t>(std::min<int64_t>(split.max_model_len, kept));
+  SKEIN_RETURN_IF_ERROR(MakeRopes(max_model_len_));
+  SKEIN_RETURN_IF_ERROR(MakeStates(state_bytes));
+  KvLayout layout = RankLayout(split.num_kv_blocks);
+  layout.num_kv_heads = config.num_kv_heads;
   std::vector<Device*> devices;
   for (const RankMemory& rank : ranks_) devices.push_back(rank.device.get());
   SKEIN_ASSIGN_OR_RETURN(kv_, DeviceKv::Make(layout, std::move(devices)));
-  SKEIN_ASSIGN_OR_RETURN(
-      executor_,
-      CudaExecutor::Make(MakeContexts(options, states_of, kv_->rank_layout()), limits, states));
+  SKEIN_ASSIGN_OR_RETURN(executor_,
+                         CudaExecutor::Make(MakeContexts(options, states_of, kv_->rank_layout()),
+                                            LimitsFor(options, max_model_len_), states));
   executor_->set_granularity(options.granularity);
-  const int64_t kept =
-      options.retention == Retention::kAll ? int64_t{layout.num_blocks} * kBlockTokens : wanted_len;
-  if (options.max_model_len > kept) {
-    return Invalid("max_model_len", "is " + std::to_string(wanted_len) + "; the KV memory holds " +
-                                        std::to_string(kept) + " tokens");
-  }
-  max_model_len_ = static_cast<int32_t>(std::min<int64_t>(wanted_len, kept));
   // Until then a device may still zero memory to which another one writes.
   for (const RankMemory& rank : ranks_) SKEIN_RETURN_IF_ERROR(rank.device->WaitForAll());
   return Status::Ok();
@@ -299,6 +348,9 @@ Result<std::unique_ptr<Runtime>> LoadCudaRuntime(const CudaRuntimeOptions& optio
     return Invalid("max_model_len", "is " + std::to_string(options.max_model_len) +
                                         "; the model reaches to " +
                                         std::to_string(config.max_position));
+  }
+  if ((options.kv_cache_bytes > 0) + (options.num_kv_blocks > 0) + (options.memory_bytes > 0) > 1) {
+    return Invalid("memory", "and the sizes of the KV memory exclude each other");
   }
   SKEIN_RETURN_IF_ERROR(CheckRanks(config, static_cast<int32_t>(devices.size())));
   if (devices.size() > 1 && !options.adapters.empty()) {

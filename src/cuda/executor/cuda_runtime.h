@@ -30,10 +30,15 @@ struct CudaRuntimeOptions {
   Pooling pooling = Pooling::kLast;  // for embeddings
   std::vector<DenseModule> dense;    // as CpuRuntimeOptions::dense
   bool share_attention = true;       // ForwardContext::share_attention
-  // At most one of these two is set. If both are 0, the KV memory takes nine tenths of the memory
-  // that is free beside weights and activations.
+  // At most one of these three is set. memory_bytes: all memory besides the weights, of which steps
+  // get their share first, and the KV memory the rest. If all are 0, it is nine tenths of what is
+  // free beside the weights. On several devices, kv_cache_bytes and memory_bytes are those of all
+  // together.
   int64_t kv_cache_bytes = 0;
   int32_t num_kv_blocks = 0;
+  int64_t memory_bytes = 0;
+  Execution execution = Execution::kPlain;
+  int32_t chunk_tokens = 0;  // for hybrid execution; 0: kDeviceChunkTokens
   Retention retention = Retention::kAll;
   Granularity granularity = Granularity::kOpTile;  // the places where steps stop
   int32_t num_steps = 1;                           // as CpuRuntimeOptions::num_steps
@@ -41,8 +46,9 @@ struct CudaRuntimeOptions {
 };
 
 // Loads a model onto `device`. Fails as LoadModelConfig, LoadWeights and CheckDeviceComputes do.
-// kInvalidArgument names an option that is out of range. kResourceExhausted if the device has not
-// enough memory for the weights, the activations or the KV memory that is asked for.
+// kInvalidArgument names an option that is out of range, or that does not fit in memory_bytes.
+// kResourceExhausted if the device has not enough memory for the weights, for steps with prompts of
+// max_model_len, or for the KV memory that is asked for; it names the longest prompt that fits.
 Result<std::unique_ptr<Runtime>> LoadCudaRuntime(const CudaRuntimeOptions& options,
                                                  std::unique_ptr<Device> device);
 // The same on several devices that compute each operator together. Fails as CheckRanks and

@@ -156,6 +156,83 @@ TEST(CudaRuntime, ADeviceWithoutRoomIsAnError) {
   EXPECT_EQ(too_few.param(), "max_model_len");
 }
 
+// A prompt whose keys and values are not kept.
+DrawResult DrawOnce(Runtime& runtime, const std::vector<TokenId>& tokens) {
+  const GenerateSpec generate = {.num_logprobs = 5};
+  const std::vector<DrawSpec> draws = {{&generate, 0, tokens, static_cast<int32_t>(tokens.size())}};
+  return Run(runtime, OneShotPlan{{{0, 0, tokens, {}, draws}}}).draws.at(0);
+}
+
+TEST(CudaRuntime, HybridFitsAPromptThatPlainDoesNot) {
+  constexpr int32_t kTokens = 700;
+  const LongModel model("2000");
+  CudaRuntimeOptions options = {.model_dir = model.dir(),
+                                .threads = 1,
+                                .max_model_len = kTokens,
+                                .max_num_batched_tokens = 16,
+                                .max_num_seqs = 2,
+                                .chunk_tokens = 64,
+                                .retention = Retention::kNone};
+  const FakeDevice::Options small = {.memory_bytes = 1'600'000};
+  const auto plain = Load(options, small);
+  ASSERT_FALSE(plain.ok());
+  EXPECT_EQ(plain.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(plain.status().param(), "max_model_len");
+  EXPECT_THAT(plain.status().message(), ::testing::HasSubstr("max_model_len is 700; in "));
+  options.execution = Execution::kHybrid;
+  const auto hybrid = Load(options, small);
+  ASSERT_TRUE(hybrid.ok()) << hybrid.status().message();
+  const auto cpu = CpuRuntime::Load({.model_dir = model.dir(),
+                                     .threads = 1,
+                                     .isa = testing::FmaIsas().back(),
+                                     .max_model_len = kTokens,
+                                     .retention = Retention::kNone});
+  ASSERT_TRUE(cpu.ok()) << cpu.status().message();
+  ExpectSame(DrawOnce(*hybrid.value(), Tokens(kTokens)), DrawOnce(*cpu.value(), Tokens(kTokens)));
+  // The longest prompt that an error names fits, and one token more does not.
+  options.execution = Execution::kPlain;
+  const std::string said = plain.status().message();
+  const size_t at = said.find("at most ");
+  ASSERT_NE(at, std::string::npos) << said;
+  options.max_model_len = std::stoi(said.substr(at + 8));
+  EXPECT_GT(options.max_model_len, 100);
+  EXPECT_TRUE(Load(options, small).ok());
+  ++options.max_model_len;
+  EXPECT_FALSE(Load(options, small).ok());
+  // Without a length, a prompt may take half of the memory.
+  options.max_model_len = 0;
+  const int32_t chosen = Load(options, small).value()->max_model_len();
+  EXPECT_GT(chosen, 50);
+  options.execution = Execution::kHybrid;
+  EXPECT_GT(Load(options, small).value()->max_model_len(), chosen);
+}
+
+TEST(CudaRuntime, MemoryLimitsStepsAndBlocksTogether) {
+  CudaRuntimeOptions options = {.model_dir = kModelDir,
+                                .threads = 1,
+                                .max_model_len = 128,
+                                .max_num_batched_tokens = 64,
+                                .memory_bytes = 2 << 20,
+                                .num_steps = 2};
+  const auto runtime = Load(options).value();
+  const MemoryReport memory = runtime->Memory();
+  const int64_t steps = memory.activation_bytes + memory.rope_bytes;
+  EXPECT_LE(steps, memory.planned_bytes);
+  EXPECT_LE(memory.planned_bytes + memory.kv_bytes, options.memory_bytes);
+  EXPECT_GT(memory.planned_bytes + memory.kv_bytes + memory.kv_block_bytes, options.memory_bytes);
+  const auto error = [&](int64_t memory_bytes) {
+    options.memory_bytes = memory_bytes;
+    const auto failed = Load(options, {.memory_bytes = 8 << 20});
+    EXPECT_EQ(failed.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(failed.status().param(), "memory");
+    return failed.status().message();
+  };
+  EXPECT_THAT(error(8 << 20), ::testing::HasSubstr("bytes are free beside the weights"));
+  EXPECT_THAT(error(1000), ::testing::HasSubstr("which hold no prompt"));
+  options.num_kv_blocks = 3;
+  EXPECT_THAT(error(2 << 20), ::testing::HasSubstr("exclude each other"));
+}
+
 TEST(CudaRuntime, WithoutCudaOrAGpuTheRealDeviceIsAnError) {
   const auto device = OpenCudaDevice(0);
   if (device.ok()) GTEST_SKIP() << "there is a GPU here: " << device.value()->name();

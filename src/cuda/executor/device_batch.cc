@@ -15,19 +15,23 @@ static_assert(sizeof(RowsOfMean) == 2 * sizeof(int32_t) && sizeof(SlotCopy) == 3
 
 }  // namespace
 
-DeviceBatch::DeviceBatch(Device* device, const ForwardContext& model, const ForwardLimits& limits)
+DeviceBatch::DeviceBatch(Device* device, const ForwardContext& model, int32_t chunk_tokens,
+                         int32_t carried_state)
     : device_(device),
       config_(model.weights->config),
       pooling_(model.pooling),
       computes_outputs_(DeviceComputesOutputs(*model.weights)),
-      cutter_(model, limits) {}
+      cutter_(model, chunk_tokens),
+      chunk_tokens_(chunk_tokens),
+      carried_state_(carried_state) {}
 
 Status DeviceBatch::Assign(const ForwardBatch& batch, const BatchLayout& layout,
                            std::span<const BlockCopy> copies, const Padding& padding) {
   words_.clear();
   AddTokens(batch, layout, padding);
-  extras_ = AddBatchExtras(config_, batch, layout,
-                           std::max(0, padding.num_tokens - batch.num_tokens()), &words_);
+  const int32_t num_padding = std::max(0, padding.num_tokens - batch.num_tokens());
+  extras_ =
+      AddBatchExtras(config_, batch, layout, {num_padding, chunk_tokens_, carried_state_}, &words_);
   AddRowTiles(batch, layout, padding);
   AddGathered(batch, layout);
   copies_ = words_.size();
@@ -71,18 +75,47 @@ void DeviceBatch::AddTokens(const ForwardBatch& batch, const BatchLayout& layout
 
 void DeviceBatch::AddRowTiles(const ForwardBatch& batch, const BatchLayout& layout,
                               const Padding& padding) {
-  runs_.clear();
-  for (const ForwardRow& row : batch.rows) {
-    runs_.push_back({static_cast<int32_t>(runs_.size()), row.first_token, row.num_tokens});
+  tiles_.clear();
+  int32_t row = 0;
+  for (int32_t begin = 0; begin < batch.num_tokens(); begin += chunk_tokens_) {
+    const int32_t end = std::min(batch.num_tokens(), begin + chunk_tokens_);
+    runs_.clear();
+    for (; row < std::ssize(batch.rows) && batch.rows[row].first_token < end; ++row) {
+      const int32_t first = std::max(begin, batch.rows[row].first_token);
+      const int32_t row_end = batch.rows[row].first_token + batch.rows[row].num_tokens;
+      runs_.push_back({row, first, std::min(end, row_end) - first});
+      if (row_end > end) break;  // it goes on in the next chunk
+    }
+    tiles_.push_back(
+        cutter_.Cut(batch, layout, extras_, runs_, begin, padding.num_tokens, &words_));
   }
-  tiles_ = cutter_.Cut(batch, layout, extras_, runs_, padding.num_tokens, &words_);
 }
 
 void DeviceBatch::AddGathered(const ForwardBatch& batch, const BatchLayout& layout) {
-  gathered_ = words_.size();
-  gathered_tiles_ = {};
-  num_gathered_ = layout.num_active() < batch.num_tokens() ? layout.num_active() : 0;
-  if (num_gathered_ == 0) return;
+  gathered_.chunks.clear();
+  const int32_t count = layout.num_active() < batch.num_tokens() ? layout.num_active() : 0;
+  gathered_.count = count;
+  if (count == 0) return;
+  int32_t most_in_order = 0, next = 0, row = 0;
+  for (int32_t begin = 0; begin < batch.num_tokens(); begin += chunk_tokens_) {
+    GatheredChunk& chunk = gathered_.chunks.emplace_back();
+    chunk = {.begin = words_.size(), .first = next};
+    for (; next < count && layout.TokenAt(next) < begin + chunk_tokens_; ++next) {
+      words_.push_back(layout.TokenAt(next) - begin);
+    }
+    chunk.count = next - chunk.first;
+    FindRuns(batch, layout, {row, chunk.first, chunk.count});
+    if (!runs_.empty()) row = runs_.back().row;
+    chunk.tiles = cutter_.Cut(batch, layout, extras_, runs_, begin, 0, &words_);
+    chunk.in_order = chunk.count > 0 && layout.TokenAt(chunk.first) < next;
+    if (chunk.in_order) most_in_order = std::max(most_in_order, chunk.count);
+  }
+  gathered_.in_order = words_.size();
+  for (int32_t i = 0; i < most_in_order; ++i) words_.push_back(i);
+}
+
+void DeviceBatch::FindRuns(const ForwardBatch& batch, const BatchLayout& layout,
+                           const RowSpan& active) {
   runs_.clear();
   const int32_t group_size = config_.num_heads / config_.num_kv_heads;
   // A gap does not end a run whose last narrow tile has room for the tokens of the gap and for the
@@ -92,18 +125,16 @@ void DeviceBatch::AddGathered(const ForwardBatch& batch, const BatchLayout& layo
     return token == run.first + run.count ||
            (token + 1 - run.first) * group_size <= narrow_tiles * kAttentionRows;
   };
-  int32_t index = 0;
-  for (int32_t i = 0; i < num_gathered_; ++i) {
+  int32_t row = active.row;
+  for (int32_t i = active.first; i < active.first + active.count; ++i) {
     const int32_t token = layout.TokenAt(i);
-    words_.push_back(token);
-    while (token >= batch.rows[index].first_token + batch.rows[index].num_tokens) ++index;
-    if (!runs_.empty() && runs_.back().row == index && goes_on(runs_.back(), token)) {
+    while (token >= batch.rows[row].first_token + batch.rows[row].num_tokens) ++row;
+    if (!runs_.empty() && runs_.back().row == row && goes_on(runs_.back(), token)) {
       runs_.back().count = token + 1 - runs_.back().first;
     } else {
-      runs_.push_back({index, token, 1});
+      runs_.push_back({row, token, 1});
     }
   }
-  gathered_tiles_ = cutter_.Cut(batch, layout, extras_, runs_, 0, &words_);
 }
 
 DeviceBatch::Tiles DeviceBatch::TilesAt(const TileWords& words) const {

@@ -40,7 +40,8 @@ class DeviceBatch {
     int32_t block = 0;       // that takes their keys and values
   };
 
-  // The tiles of attention over some tokens.
+  // The tiles of attention over some tokens of a chunk (LayerWalk). Their tokens count from the
+  // chunk's first.
   struct Tiles {
     const AttentionTile* on_device = nullptr;
     std::span<const AttentionTile> on_host;  // until the next Assign
@@ -57,8 +58,19 @@ class DeviceBatch {
     int32_t num_prefixes() const { return static_cast<int32_t>(prefixes_on_host.size()); }
   };
 
-  // The device and the model's weights are borrowed.
-  DeviceBatch(Device* device, const ForwardContext& model, const ForwardLimits& limits);
+  // The active tokens of a chunk, where the last layer gathers their rows.
+  struct Gathered {
+    const int32_t* rows = nullptr;  // [count]: ascending; they count from the chunk's first token
+    int32_t first = 0, count = 0;   // among the active tokens of the batch
+    // [count], 0, 1, ...; null unless a row may lie among those that the rows go to: rows
+    // [first, first + count) of the batch.
+    const int32_t* in_order = nullptr;
+  };
+
+  // The device and the model's weights are borrowed. carried_state: the slot for the state of a row
+  // that goes on in the next chunk.
+  DeviceBatch(Device* device, const ForwardContext& model, int32_t chunk_tokens,
+              int32_t carried_state);
   // TileCutter::set_always_shares.
   void set_always_shares(bool always_shares) { cutter_.set_always_shares(always_shares); }
 
@@ -91,7 +103,11 @@ class DeviceBatch {
   // tokens.
   const StateRow* state_rows() const { return Extra<StateRow>(extras_.state_rows); }
   const ConvTile* conv_tiles() const { return Extra<ConvTile>(extras_.conv_tiles); }
-  std::span<const StateWave> state_waves() const { return extras_.waves; }
+  // The waves of a chunk.
+  std::span<const StateWave> state_waves(int32_t chunk) const {
+    const StateChunk& of_chunk = extras_.state_chunks[chunk];
+    return std::span(extras_.waves).subspan(of_chunk.first_wave, of_chunk.num_waves);
+  }
   // Those of BatchExtras, in a model with RelativeTerms.
   struct Relative {
     const int32_t *rows, *head_rows, *head_slots, *head_counts;
@@ -102,13 +118,17 @@ class DeviceBatch {
   }
   const int32_t* blocks() const { return On<int32_t>(blocks_); }
   const int32_t* tables() const { return On<int32_t>(tables_); }
-  Tiles tiles() const { return TilesAt(tiles_); }
-  // The active tokens, ascending, if they are fewer than all and not none: the last layer gathers
-  // their rows. Else there are none here.
-  const int32_t* gathered() const { return On<int32_t>(gathered_); }
-  int32_t num_gathered() const { return num_gathered_; }
-  // The tiles of the gathered tokens, and of some tokens between them.
-  Tiles gathered_tiles() const { return TilesAt(gathered_tiles_); }
+  Tiles tiles(int32_t chunk) const { return TilesAt(tiles_[chunk]); }
+  // The active tokens, if they are fewer than all and not none: the last layer gathers their rows.
+  // Else there are none here.
+  int32_t num_gathered() const { return gathered_.count; }
+  Gathered gathered(int32_t chunk) const {
+    const GatheredChunk& of = gathered_.chunks[chunk];
+    return {On<int32_t>(of.begin), of.first, of.count,
+            of.in_order ? On<int32_t>(gathered_.in_order) : nullptr};
+  }
+  // The tiles of a chunk's gathered tokens, and of some tokens between them.
+  Tiles gathered_tiles(int32_t chunk) const { return TilesAt(gathered_.chunks[chunk].tiles); }
   const SlotCopy* forks() const { return On<SlotCopy>(forks_); }
   int32_t num_forks() const { return num_forks_; }
   const SlotCopy* copies() const { return On<SlotCopy>(copies_); }
@@ -124,6 +144,13 @@ class DeviceBatch {
   const T* Extra(size_t word) const {
     return word == 0 ? nullptr : On<T>(word);
   }
+  // Indices in words_, and numbers, of a chunk's gathered tokens.
+  struct GatheredChunk {
+    size_t begin = 0;
+    int32_t first = 0, count = 0;
+    bool in_order = false;
+    TileWords tiles;
+  };
   void AddTokens(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
   // Adds the tokens of a chunk of means, and which of them each mean has.
   void AddMeans(const ForwardBatch& batch, const BatchLayout& layout, const OutputChunk& chunk);
@@ -133,10 +160,12 @@ class DeviceBatch {
     return {reinterpret_cast<const T*>(words_.data() + word), static_cast<size_t>(count)};
   }
   Tiles TilesAt(const TileWords& words) const;
-  // Adds the tiles of all rows, and of the tokens that pad them.
+  // Adds the tiles of all rows, chunk by chunk, and of the tokens that pad them.
   void AddRowTiles(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
-  // Adds the gathered tokens and their tiles.
+  // Adds the gathered tokens and their tiles, chunk by chunk.
   void AddGathered(const ForwardBatch& batch, const BatchLayout& layout);
+  // Finds the runs of some active tokens. active.row: their first row, or one before it.
+  void FindRuns(const ForwardBatch& batch, const BatchLayout& layout, const RowSpan& active);
   void AddOutputs(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
   void AddTables(const ForwardBatch& batch, const BatchLayout& layout);
   Status Copy();
@@ -146,13 +175,20 @@ class DeviceBatch {
   const Pooling pooling_;
   const bool computes_outputs_;  // DeviceComputesOutputs
   TileCutter cutter_;
+  const int32_t chunk_tokens_;
+  const int32_t carried_state_;
   std::vector<int32_t> words_;
   Buffer on_host_, on_device_;
   size_t tokens_ = 0, positions_ = 0, blocks_ = 0, tables_ = 0;  // indices in words_
   BatchExtras extras_;
-  size_t gathered_ = 0, forks_ = 0, copies_ = 0;
-  TileWords tiles_, gathered_tiles_;
-  int32_t num_gathered_ = 0, num_forks_ = 0, num_copies_ = 0;
+  size_t forks_ = 0, copies_ = 0;
+  std::vector<TileWords> tiles_;  // [chunk]
+  struct {
+    std::vector<GatheredChunk> chunks;
+    int32_t count = 0;
+    size_t in_order = 0;  // index in words_
+  } gathered_;
+  int32_t num_forks_ = 0, num_copies_ = 0;
   std::vector<RowSpan> runs_;  // adjacent tokens of one row, ascending
   std::vector<Outputs> outputs_;
   struct OutputWords {

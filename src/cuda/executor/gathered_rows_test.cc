@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 namespace skein::cuda {
 namespace {
 
+using testing::ArgsOf;
 using testing::Both;
 using testing::ExpectSame;
 using testing::ModelDir;
@@ -124,22 +124,13 @@ TEST(GatheredRows, HaveSlicesOfTheirOwn) {
   }
 }
 
-template <typename Args>
-Args ArgsOf(const Launch& launch) {
-  Args args;
-  std::memcpy(&args, launch.args.data(), sizeof(args));
-  return args;
-}
-
 // The work that a pass gives the device.
 struct GivenWork {
   explicit GivenWork(const std::vector<Launch>& launches) {
     using enum KernelId;
     for (const Launch& launch : launches) {
       const KernelId id = launch.kernel;
-      if (id >= kF32Few16Store && id <= kInt8LargeGatedBf16) {
-        product_rows.push_back(ArgsOf<GemmArgs>(launch).m);
-      }
+      if (testing::IsProduct(launch)) product_rows.push_back(ArgsOf<GemmArgs>(launch).m);
       if (id == kRmsNormBf16) norm_rows.push_back(ArgsOf<RmsNormArgs>(launch).num_rows);
       if (id >= kAttentionF32 && id <= kWideAttentionHead128) {
         tiles.push_back(ArgsOf<AttentionArgs>(launch).num_tiles);

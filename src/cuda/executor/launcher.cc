@@ -26,7 +26,7 @@ void Launcher::Norm(const float* x, const float* weight, const int32_t* rows, in
                                 .ldo = ldo}));
 }
 
-void Launcher::Multiply(const Activations::Operand& in, const DeviceMatrix& w, GemmOutput output,
+void Launcher::Multiply(const OperandRows& in, const DeviceMatrix& w, GemmOutput output,
                         GemmArgs args, int32_t first_row) {
   const DType out_dtype = output == GemmOutput::kGated ? dtype_ : DType::kF32;
   args.out = static_cast<std::byte*>(args.out) + BytesOfRows(first_row, args.ldo, out_dtype);
@@ -38,26 +38,25 @@ void Launcher::Multiply(const Activations::Operand& in, const DeviceMatrix& w, G
       {.shared_bytes = device.shared_bytes(), .persistent_blocks = device.persistent_blocks()}));
 }
 
-void Launcher::Round(const Activations::Operand& in, const DeviceMatrix& w, int32_t first_row,
+void Launcher::Round(const OperandRows& in, const DeviceMatrix& w, int32_t first_row,
                      int32_t num_rows) {
   if (!TakesInt8Rows(w.dtype)) return;
-  const QuantizeArgs args = {
-      .x = in.buffer.as<std::byte>() + BytesOfRows(first_row, in.width, in.dtype),
-      .ldx = in.width,
-      .num_rows = num_rows,
-      .width = static_cast<int32_t>(in.filled),
-      .out = memory_->int8.as<int8_t>(),
-      .ldo = PaddedWidth(in.filled, DType::kInt8),
-      .scales = memory_->scales.as<float>()};
+  const QuantizeArgs args = {.x = in.data + BytesOfRows(first_row, in.width, in.dtype),
+                             .ldx = in.width,
+                             .num_rows = num_rows,
+                             .width = static_cast<int32_t>(in.filled),
+                             .out = memory_->int8.as<int8_t>(),
+                             .ldo = PaddedWidth(in.filled, DType::kInt8),
+                             .scales = memory_->scales.as<float>()};
   Run(w.dtype == DType::kInt8 ? QuantizeLaunch(dtype_, args) : QuantizeBlocksLaunch(dtype_, args));
 }
 
-void Launcher::SetOperands(const Activations::Operand& in, const DeviceMatrix& w, int32_t first_row,
+void Launcher::SetOperands(const OperandRows& in, const DeviceMatrix& w, int32_t first_row,
                            GemmArgs* args) const {
   args->w = w.panels;
   args->words = w.words;
   if (!TakesInt8Rows(w.dtype)) {
-    args->a = in.buffer.as<std::byte>() + BytesOfRows(first_row, in.width, in.dtype);
+    args->a = in.data + BytesOfRows(first_row, in.width, in.dtype);
     args->lda = BytesOfRows(1, in.width, in.dtype) / 4;
     return;
   }

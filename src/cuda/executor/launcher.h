@@ -23,14 +23,13 @@ class Launcher {
             DType out_dtype, void* out, int64_t ldo);
   // out = in · w^T for `m` rows, from `first_row` of both on; in int8 and in blocks, the rows are
   // rounded first.
-  void Multiply(const Activations::Operand& in, const DeviceMatrix& w, GemmOutput output,
-                GemmArgs args, int32_t first_row = 0);
+  void Multiply(const OperandRows& in, const DeviceMatrix& w, GemmOutput output, GemmArgs args,
+                int32_t first_row = 0);
   // Its two parts. If w is in int8 or in blocks, Round rounds `num_rows` rows of `in` from
   // `first_row` on, which are then rows 0, 1, ... of the product. Otherwise it does nothing.
-  void Round(const Activations::Operand& in, const DeviceMatrix& w, int32_t first_row,
-             int32_t num_rows);
+  void Round(const OperandRows& in, const DeviceMatrix& w, int32_t first_row, int32_t num_rows);
   // Sets the operands of the product.
-  void SetOperands(const Activations::Operand& in, const DeviceMatrix& w, int32_t first_row,
+  void SetOperands(const OperandRows& in, const DeviceMatrix& w, int32_t first_row,
                    GemmArgs* args) const;
   KvPointers KvOf(int32_t layer) const;
   // The rank's columns of an operand whose ranks have `width` columns together.

@@ -22,12 +22,13 @@ void Meet(const PassRanks& ranks) {
 }
 
 // Writes the rank's columns to all others. Returns the bytes that each of them gets.
-int64_t Write(const PassRanks& ranks, const PassRank& from, int op) {
-  const SharedMatrix matrix = from.layers.SharedBehind(op);
+int64_t Write(const PassRanks& ranks, const PassRank& from, int op, const ChunkRows& rows) {
+  const SharedMatrix matrix = from.layers.SharedBehind(op, rows);
   const ColumnRange columns = ColumnsOf(from.context.rank, matrix.columns);
   const auto size = static_cast<int64_t>(SizeOf(matrix.dtype));
   const auto place = [&](const PassRank& rank) {
-    return rank.layers.SharedBehind(op).buffer->as<uint32_t>() + columns.begin * size / 4;
+    std::byte* const data = rank.layers.SharedBehind(op, rows).data;
+    return reinterpret_cast<uint32_t*>(data) + columns.begin * size / 4;
   };
   ShareColumnsArgs args = {.from = place(from),
                            .num_rows = matrix.num_rows,
@@ -43,9 +44,13 @@ int64_t Write(const PassRanks& ranks, const PassRank& from, int op) {
 }  // namespace
 
 Result<std::unique_ptr<PassRank>> PassRank::Make(const CudaContext& context,
-                                                 const ForwardLimits& limits) {
-  std::unique_ptr<PassRank> rank(new PassRank{.context = context, .limits = limits});
-  SKEIN_ASSIGN_OR_RETURN(rank->memory, Activations::Make(context, limits));
+                                                 const ForwardLimits& limits,
+                                                 int32_t carried_state) {
+  std::unique_ptr<PassRank> rank(
+      new PassRank{.context = context,
+                   .limits = LimitsOnDevice(context.model.weights->config, limits),
+                   .carried_state = carried_state});
+  SKEIN_ASSIGN_OR_RETURN(rank->memory, Activations::Make(context, rank->limits));
   return rank;
 }
 
@@ -64,12 +69,12 @@ void LetLeadWait(const PassRanks& ranks) {
   }
 }
 
-double ShareBehind(const PassRanks& ranks, int op) {
+double ShareBehind(const PassRanks& ranks, int op, const ChunkRows& rows) {
   if (ranks.size() == 1) return 0;
   int64_t bytes = 0;
-  if (ranks.front()->layers.SharedBehind(op).buffer != nullptr) {
-    for (const auto& rank : ranks) bytes = Write(ranks, *rank, op);
-  } else if (op != kGather) {
+  if (ranks.front()->layers.SharedBehind(op, rows).data != nullptr) {
+    for (const auto& rank : ranks) bytes = Write(ranks, *rank, op, rows);
+  } else if (!ranks.front()->layers.MeetsBehind(op, rows)) {
     return 0;
   }
   Meet(ranks);

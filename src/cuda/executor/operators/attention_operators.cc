@@ -19,11 +19,12 @@ float AttentionScale(const ModelConfig& config) {
 
 }  // namespace
 
-void AttentionOperators::Run(int32_t layer, const OperatorSlice& slice, bool gathered,
-                             int32_t num_tokens) {
+void AttentionOperators::Run(int32_t layer, const ChunkRows& rows, const OperatorSlice& slice,
+                             bool gathered) {
   layer_ = layer;
-  const DeviceBatch::Tiles tiles = gathered ? integers_->gathered_tiles() : integers_->tiles();
-  const AttentionArgs args = ArgsOf(tiles, num_tokens);
+  const DeviceBatch::Tiles tiles =
+      gathered ? integers_->gathered_tiles(rows.index) : integers_->tiles(rows.index);
+  const AttentionArgs args = ArgsOf(tiles, rows);
   const int32_t num_prefixes = is_local() ? 0 : tiles.num_prefixes();
   const int32_t end = slice.first + slice.count;
   WalkPrefixes(tiles, args, std::min(slice.first, num_prefixes), std::min(end, num_prefixes));
@@ -35,19 +36,21 @@ void AttentionOperators::Run(int32_t layer, const OperatorSlice& slice, bool gat
 }
 
 AttentionArgs AttentionOperators::ArgsOf(const DeviceBatch::Tiles& tiles,
-                                         int32_t num_tokens) const {
+                                         const ChunkRows& rows) const {
   const ModelConfig& c = config_;
   const BatchExtras& extras = integers_->extras();
   const int32_t keys_after = c.bidirectional ? kAllKeys : 0;
   const int64_t width = int64_t{context_.model.weights->config.num_heads} * c.head_dim;
+  // A decision head's own layers hide no options from each other.
+  const uint32_t* visible = c.IsHeadLayer(layer_) ? nullptr : integers_->visible(is_local());
+  if (visible != nullptr) visible += int64_t{rows.first} * integers_->visible_words();
   return {.tables = integers_->tables(),
           .num_segments = tiles.num_segments,
           .keys_before = is_local() ? extras.locally_before : -1,
           .keys_after = is_local() ? extras.locally_after : keys_after,
-          // A decision head's own layers hide no options from each other.
-          .visible = c.IsHeadLayer(layer_) ? nullptr : integers_->visible(is_local()),
+          .visible = visible,
           .visible_words = integers_->visible_words(),
-          .relative = Terms(num_tokens),
+          .relative = Terms(rows.count),
           .distances = context_.weights->distances,
           .sinks = Sinks(),
           .num_heads = c.num_heads,
@@ -56,7 +59,7 @@ AttentionArgs AttentionOperators::ArgsOf(const DeviceBatch::Tiles& tiles,
           .head_dim_padded = context_.model.kv_layout.head_dim_padded(),
           .scale = AttentionScale(c),
           .soft_cap = c.decoder.score_cap,
-          .q = memory_->q.buffer.as<void>(),
+          .q = memory_->q.Row(rows.first),
           .ldq = memory_->q.width,
           .out = launcher_.ColumnsIn(memory_->attn, width),
           .ldo = memory_->attn.width,

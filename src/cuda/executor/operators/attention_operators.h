@@ -6,6 +6,7 @@
 #include "cuda/executor/cuda_context.h"
 #include "cuda/executor/device_batch.h"
 #include "cuda/executor/launcher.h"
+#include "cuda/executor/operators/layer_op.h"
 #include "cuda/executor/operators/operator_slices.h"
 #include "cuda/kernels/args.h"
 #include "model/config/config.h"
@@ -27,13 +28,13 @@ class AttentionOperators {
         integers_(integers),
         launcher_(*launcher) {}
 
-  // Launches a slice of the attention of `layer`, for a batch of so many tokens. The slice counts
-  // the tiles of shared prefixes, then the others. `gathered`: those of the gathered tokens alone.
-  void Run(int32_t layer, const OperatorSlice& slice, bool gathered, int32_t num_tokens);
+  // Launches a slice of the attention of `layer`, for the tokens of a chunk. The slice counts the
+  // tiles of shared prefixes, then the others. `gathered`: those of the gathered tokens alone.
+  void Run(int32_t layer, const ChunkRows& rows, const OperatorSlice& slice, bool gathered);
 
  private:
   // The arguments that all launches of a layer have.
-  AttentionArgs ArgsOf(const DeviceBatch::Tiles& tiles, int32_t num_tokens) const;
+  AttentionArgs ArgsOf(const DeviceBatch::Tiles& tiles, const ChunkRows& rows) const;
   // The tiles [begin, end) of shared prefixes.
   void WalkPrefixes(const DeviceBatch::Tiles& tiles, AttentionArgs args, int32_t begin,
                     int32_t end);

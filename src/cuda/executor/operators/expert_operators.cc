@@ -6,10 +6,10 @@
 
 namespace skein::cuda {
 
-void ExpertOperators::Run(int op, int32_t layer, const OperatorSlice& slice, int32_t num_tokens,
+void ExpertOperators::Run(int op, int32_t layer, const OperatorSlice& slice, int32_t num_rows,
                           float* x) {
   slice_ = slice;
-  num_tokens_ = num_tokens;
+  num_rows_ = num_rows;
   const DeviceLayer& weights = context_.weights->layers[layer];
   switch (op) {
     case kRoute:
@@ -32,7 +32,7 @@ void ExpertOperators::Run(int op, int32_t layer, const OperatorSlice& slice, int
 void ExpertOperators::Route(const DeviceLayer& layer) {
   launcher_.Multiply(memory_->h, layer.router, GemmOutput::kStore,
                      {.bias = layer.router_bias,
-                      .m = num_tokens_,
+                      .m = num_rows_,
                       .columns = layer.router.n,
                       .out = memory().logits.as<void>(),
                       .ldo = layer.router.n});
@@ -41,7 +41,7 @@ void ExpertOperators::Route(const DeviceLayer& layer) {
 void ExpertOperators::Choose(const DeviceLayer& layer) {
   launcher_.Run(ChooseExpertsLaunch({.logits = memory().logits.as<float>(),
                                      .ldl = layer.router.n,
-                                     .num_tokens = num_tokens_,
+                                     .num_tokens = num_rows_,
                                      .num_experts = config_.num_experts,
                                      .per_token = config_.experts_per_token,
                                      .norm_weights = config_.norm_expert_weights,
@@ -57,12 +57,12 @@ void ExpertOperators::ListSlots() {
                                  .num_experts = config_.num_experts,
                                  .counts = memory().counts.as<int32_t>(),
                                  .slots = memory().slots.as<int32_t>(),
-                                 .capacity = limits_.max_tokens}));
+                                 .capacity = limits_.chunk()}));
 }
 
 void ExpertOperators::GateUp(const DeviceLayer& layer) {
   const Activations::Operand& act = memory().act;
-  Multiply(GemmOutput::kGated, memory_->h, num_tokens_, layer.expert_gate_up,
+  Multiply(GemmOutput::kGated, memory_->h, num_rows_, layer.expert_gate_up,
            config_.experts_per_token,
            {.bias = layer.expert_gate_up_bias,
             .columns = config_.expert_size,
@@ -87,7 +87,7 @@ void ExpertOperators::Sum(float* x) {
                                   .weights = memory().weights.as<float>(),
                                   .shared = has_shared ? columns_of(branch) : nullptr,
                                   .shared_weights = memory().shared_weights.as<float>(),
-                                  .num_tokens = num_tokens_,
+                                  .num_tokens = num_rows_,
                                   .per_token = config_.experts_per_token,
                                   .width = columns_.size(),
                                   .stride = config_.hidden_size,
@@ -99,10 +99,10 @@ void ExpertOperators::Multiply(GemmOutput output, const Activations::Operand& in
   // The rows stay rounded for the slices behind the first.
   if (slice_.first == 0) launcher_.Round(in, w, 0, num_rows);
   launcher_.SetOperands(in, w, 0, &args);
-  args.m = num_tokens_;
+  args.m = num_rows_;
   args.groups = {.counts = memory().counts.as<int32_t>(),
                  .slots = memory().slots.as<int32_t>(),
-                 .capacity = limits_.max_tokens,
+                 .capacity = limits_.chunk(),
                  .slots_per_row = slots_per_row,
                  .first_group = slice_.first,
                  .num_groups = slice_.count,

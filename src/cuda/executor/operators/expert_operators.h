@@ -23,10 +23,10 @@ class ExpertOperators {
         memory_(memory),
         launcher_(*launcher) {}
 
-  // Launches a slice of an operator of `layer`, from kRoute to kSumExperts, for a batch of so many
-  // tokens. The last of them adds to the residual stream x [num_tokens, hidden], and adds the
-  // result of the shared expert, which lies in the branch.
-  void Run(int op, int32_t layer, const OperatorSlice& slice, int32_t num_tokens, float* x);
+  // Launches a slice of an operator of `layer`, from kRoute to kSumExperts, for the rows of a
+  // chunk. The last of them adds to the residual stream x [num_rows, hidden], and adds the result
+  // of the shared expert, which lies in the branch.
+  void Run(int op, int32_t layer, const OperatorSlice& slice, int32_t num_rows, float* x);
 
  private:
   void Route(const DeviceLayer& layer);
@@ -40,7 +40,7 @@ class ExpertOperators {
                 const DeviceMatrix& w, int32_t slots_per_row, GemmArgs args);
 
   const Activations::Experts& memory() const { return memory_->experts; }
-  int32_t num_slots() const { return num_tokens_ * config_.experts_per_token; }
+  int32_t num_slots() const { return num_rows_ * config_.experts_per_token; }
   DType dtype() const { return context_.model.weights->dtype; }
   // The rank's columns of a matrix of the residual stream's width.
   float* columns_of(float* matrix) const { return matrix + columns_.begin; }
@@ -52,7 +52,7 @@ class ExpertOperators {
   const Activations* const memory_;
   Launcher& launcher_;
   OperatorSlice slice_;
-  int32_t num_tokens_ = 0;
+  int32_t num_rows_ = 0;
 };
 
 }  // namespace skein::cuda

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 namespace skein::cuda {
 
 // The operators of a layer, in the order they run. A layer has some of them. A pass can stop before
@@ -43,5 +45,12 @@ enum LayerOp {
   kSumExperts,
 };
 inline constexpr int kLayerOps = kSumExperts + 1;
+
+// The rows that an operator computes at a time: a chunk of the tokens, or of the gathered rows
+// (LayerWalk).
+struct ChunkRows {
+  int32_t index = 0;  // of the chunk
+  int32_t first = 0, count = 0;
+};
 
 }  // namespace skein::cuda

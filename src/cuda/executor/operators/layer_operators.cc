@@ -30,8 +30,9 @@ bool LayerOperators::Has(int op) const {
       return integers_->num_forks() > 0 && !config().IsLinear(layer_);
     case kGather:
       return Gathers();
-    case kGateNorm:  // of the gathered rows; of all rows, h has it
-      return config().decoder.attention_gate && Gathers();
+    case kGateNorm:  // h has it, unless rows are gathered or other chunks come between
+      return config().decoder.attention_gate && !config().IsLinear(layer_) &&
+             (Gathers() || num_tokens_ > limits_.chunk());
     case kGateProduct:
     case kGate:
       return config().decoder.attention_gate && !config().IsLinear(layer_);
@@ -58,22 +59,23 @@ bool LayerOperators::Has(int op) const {
   }
 }
 
-void LayerOperators::Run(int op, const OperatorSlice& slice) {
+void LayerOperators::Run(int op, const ChunkRows& rows, const OperatorSlice& slice) {
+  rows_ = rows;
   slice_ = slice;
   gathered_ = Gathers() && op > kGather;
-  if (op >= kRoute) return experts_.Run(op, layer_, slice, num_tokens(), x());
-  if (op > kLinearIn && op <= kGatedNorm) return linear_.Run(op, layer_, num_tokens_);
+  if (op >= kRoute) return experts_.Run(op, layer_, slice, rows.count, x());
+  if (op > kLinearIn && op <= kGatedNorm) return linear_.Run(op, layer_, rows);
   op >= kMlpNorm ? Mlp(op) : Attention(op);
 }
 
-SharedMatrix LayerOperators::SharedBehind(int op) const {
+SharedMatrix LayerOperators::SharedBehind(int op, const ChunkRows& rows) const {
   const auto operand = [&](const Operand& matrix, int32_t num_rows, int32_t columns) {
-    return SharedMatrix{&matrix.buffer, dtype_, num_rows, matrix.width, columns};
+    return SharedMatrix{matrix.Row(0), dtype_, num_rows, matrix.width, columns};
   };
-  const int32_t hidden = config().hidden_size;
-  const bool gathered = Gathers() && op > kGather;
-  const int32_t m = gathered ? integers_->num_gathered() : num_tokens_;
-  const Buffer& x = gathered ? memory_->qkv : memory_->x;
+  const int32_t hidden = config().hidden_size, m = rows.count;
+  const auto residual = [&](float* matrix) {
+    return SharedMatrix{reinterpret_cast<std::byte*>(matrix), DType::kF32, m, hidden, hidden};
+  };
   switch (op) {
     case kAttention:
       return operand(memory_->attn, m, whole().num_heads * whole().head_dim);
@@ -85,9 +87,9 @@ SharedMatrix LayerOperators::SharedBehind(int op) const {
       if (config().HasExperts(layer_)) return {};  // kSumExperts adds the rank's columns
       [[fallthrough]];
     case kO:
-      return {config().has_branches() ? &memory_->branch : &x, DType::kF32, m, hidden, hidden};
+      return residual(config().has_branches() ? memory_->branch.as<float>() : XFrom(rows.first));
     case kSumExperts:
-      return {&x, DType::kF32, m, hidden, hidden};
+      return residual(XFrom(rows.first));
     default:
       return {};
   }
@@ -97,13 +99,13 @@ SharedMatrix LayerOperators::SharedBehind(int op) const {
 void LayerOperators::Norm(const float* weight, const float* bias, bool replaces_x) {
   const Operand& h = memory_->h;
   if (!config().is_encoder() || weight == nullptr) {
-    return launcher_.Norm(x(), weight, nullptr, num_tokens(), dtype_, h.buffer.as<void>(), h.width);
+    return launcher_.Norm(x(), weight, nullptr, num_rows(), dtype_, h.buffer.as<void>(), h.width);
   }
   launcher_.Run(LayerNormLaunch(dtype_, {.x = x(),
                                          .ldx = config().hidden_size,
                                          .weight = weight,
                                          .bias = bias,
-                                         .num_rows = num_tokens(),
+                                         .num_rows = num_rows(),
                                          .width = config().hidden_size,
                                          .eps = config().LayerNormEps(layer_),
                                          .normed = replaces_x ? x() : nullptr,
@@ -118,13 +120,13 @@ void LayerOperators::BeginHead() {
                                          .ldx = hidden,
                                          .weight = context_.weights->head_input_norm,
                                          .bias = context_.weights->head_input_norm_bias,
-                                         .num_rows = num_tokens_,
+                                         .num_rows = num_rows(),
                                          .width = hidden,
                                          .eps = config().encoder.layer_norm_eps,
                                          .normed = x()}));
   launcher_.Run(AddTableRowsLaunch({.table = context_.weights->type_embedding,
-                                    .rows = integers_->question_types(),
-                                    .num_rows = num_tokens_,
+                                    .rows = integers_->question_types() + rows_.first,
+                                    .num_rows = num_rows(),
                                     .width = hidden,
                                     .x = x()}));
 }
@@ -160,7 +162,7 @@ void LayerOperators::Attention(int op) {
     case kFork:
       return CopyForks();
     case kAttention:
-      return attention_.Run(layer_, slice_, Gathers(), num_tokens_);
+      return attention_.Run(layer_, rows_, slice_, Gathers());
     case kGather:
       return Gather();
     case kGateNorm:
@@ -214,13 +216,13 @@ void LayerOperators::Activate() {
   launcher_.Run(
       ActivateLaunch(dtype_, {.gate = *GateOf(of_head ? c.decision.activation : c.activation),
                               .x = memory_->up.as<float>(),
-                              .num_rows = num_tokens(),
+                              .num_rows = num_rows(),
                               .width = layer().down.k,
                               .out = act().buffer.as<void>(),
                               .ldo = act().width}));
 }
 
-void LayerOperators::Multiply(LoraProduct product, const Operand& in, const DeviceMatrix& w,
+void LayerOperators::Multiply(LoraProduct product, const OperandRows& in, const DeviceMatrix& w,
                               GemmOutput output, GemmArgs args) {
   args.m = slice_.count;
   launcher_.Multiply(in, w, output, args, slice_.first);
@@ -257,7 +259,7 @@ void LayerOperators::MultiplyGated() {
                               .ldo = act().width}));
 }
 
-void LayerOperators::MultiplyToResidual(LoraProduct product, const Operand& in,
+void LayerOperators::MultiplyToResidual(LoraProduct product, const OperandRows& in,
                                         const DeviceMatrix& w, const float* bias) {
   const bool of_shared_expert = product == LoraProduct::kDown && config().HasExperts(layer_);
   const bool branches = config().has_branches() || of_shared_expert;
@@ -273,7 +275,7 @@ void LayerOperators::AddBranch(const float* norm) {
                               .weight = norm,
                               .eps = config().decoder.rms_norm_eps,
                               .scale = config().decoder.residual_scale,
-                              .num_rows = num_tokens(),
+                              .num_rows = num_rows(),
                               .width = config().hidden_size,
                               .x = x()}));
 }
@@ -285,7 +287,7 @@ void LayerOperators::NormHeads() {
     launcher_.Run(RmsNormLaunch(DType::kF32, {.x = x,
                                               .ldx = qkv_width(),
                                               .weight = weight,
-                                              .num_rows = num_tokens_,
+                                              .num_rows = num_rows(),
                                               .width = static_cast<int32_t>(width),
                                               .eps = config().decoder.rms_norm_eps,
                                               .out = x,
@@ -299,21 +301,22 @@ void LayerOperators::StoreHeads() {
   const ModelConfig& c = config();
   const bool rotates = c.Rotates(layer_), of_head = !c.decoder.qk_norm_spans_heads;
   const DeviceRope* const rope = c.IsLocal(layer_) ? context_.local_rope : context_.rope;
+  const int32_t first = rows_.first;
   launcher_.Run(StoreHeadsLaunch(dtype_, {.qkv = memory_->qkv.as<float>(),
                                           .q_norm = of_head ? layer().q_norm : nullptr,
                                           .k_norm = of_head ? layer().k_norm : nullptr,
                                           .eps = c.decoder.rms_norm_eps,
                                           .cos = rotates ? rope->cos() : nullptr,
                                           .sin = rotates ? rope->sin() : nullptr,
-                                          .positions = integers_->positions(),
-                                          .rope_positions = integers_->rope_positions(),
-                                          .blocks = integers_->blocks(),
-                                          .num_tokens = num_tokens_,
+                                          .positions = integers_->positions() + first,
+                                          .rope_positions = integers_->rope_positions() + first,
+                                          .blocks = integers_->blocks() + first,
+                                          .num_tokens = num_rows(),
                                           .num_heads = c.num_heads,
                                           .num_kv_heads = c.num_kv_heads,
                                           .head_dim = c.head_dim,
                                           .rotary_dim = RotaryDim(c.rope, c.head_dim),
-                                          .q = memory_->q.buffer.as<void>(),
+                                          .q = memory_->q.Row(first),
                                           .ldq = memory_->q.width,
                                           .kv = launcher_.KvOf(layer_)}));
 }
@@ -365,20 +368,28 @@ void LayerOperators::CopyForks() {
 
 void LayerOperators::GateAttention() {
   launcher_.Run(AttentionGateLaunch(dtype_, {.gate = memory_->linear.sums.as<float>(),
-                                             .num_rows = num_tokens(),
+                                             .num_rows = num_rows(),
                                              .width = static_cast<int32_t>(q_width()),
-                                             .x = attn().buffer.as<void>(),
+                                             .x = attn().data,
                                              .ldx = attn().width}));
 }
 
+// The rows of a chunk go to rows that no later chunk reads. If a row might be overwritten before it
+// is read, the residual stream goes by way of other memory.
 void LayerOperators::Gather() {
   const Operand &attn = memory_->attn, &q = memory_->q;
-  const int64_t attn_words = attn.width * static_cast<int64_t>(SizeOf(dtype_)) / 4;
+  const DeviceBatch::Gathered rows = integers_->gathered(rows_.index);
+  const auto attn_words = static_cast<int32_t>(attn.width * SizeOf(dtype_) / 4);
+  const int32_t hidden = config().hidden_size;
+  float* const x_to = XFrom(rows.first);
+  float* const by_way = rows.in_order == nullptr ? x_to : memory_->qkv.as<float>();
+  launcher_.Run(GatherLaunch({.rows = rows.rows,
+                              .num_rows = rows.count,
+                              .first = {attn.Row(0), q.Row(rows.first), attn_words},
+                              .second = {x(), by_way, hidden}}));
+  if (rows.in_order == nullptr) return;
   launcher_.Run(GatherLaunch(
-      {.rows = integers_->gathered(),
-       .num_rows = integers_->num_gathered(),
-       .first = {attn.buffer.as<void>(), q.buffer.as<void>(), static_cast<int32_t>(attn_words)},
-       .second = {memory_->x.as<void>(), memory_->qkv.as<void>(), config().hidden_size}}));
+      {.rows = rows.in_order, .num_rows = rows.count, .first = {by_way, x_to, hidden}}));
 }
 
 }  // namespace skein::cuda

@@ -17,7 +17,7 @@ namespace skein::cuda {
 
 // A matrix of which each rank has computed its columns (ColumnsOf).
 struct SharedMatrix {
-  const Buffer* buffer = nullptr;  // [num_rows, width], from its begin on; null: there is none
+  std::byte* data = nullptr;  // [num_rows, width]; null: there is none
   DType dtype = DType::kF32;
   int32_t num_rows = 0;
   int64_t width = 0;    // elements of a row
@@ -25,11 +25,12 @@ struct SharedMatrix {
 };
 
 // The operators of the layers of one pass on a device. The rounding points are those of the
-// processor's. In the last layer, kGather moves the rows of the gathered tokens (DeviceBatch) to
-// the front of other memory, and the operators behind it have these rows alone:
+// processor's. An operator computes the rows of a chunk (LayerWalk). In the last layer, kGather
+// moves the rows of the gathered tokens (DeviceBatch) to the front, and the operators behind it
+// have these rows alone:
 //
 //   attention's results   memory.attn --> memory.q
-//   residual stream       memory.x    --> memory.qkv
+//   residual stream       memory.x    --> memory.x
 class LayerOperators {
  public:
   LayerOperators(const LayerOperators&) = delete;
@@ -38,6 +39,7 @@ class LayerOperators {
                  const DeviceBatch* integers, Launcher* launcher)
       : context_(context),
         config_(ShareOf(context.rank, context.model.weights->config)),
+        limits_(limits),
         dtype_(context.model.weights->dtype),
         memory_(memory),
         integers_(integers),
@@ -57,33 +59,36 @@ class LayerOperators {
   bool Gathers() const {
     return integers_->num_gathered() > 0 && layer_ + 1 == config().num_layers;
   }
-  // The residual stream behind the last layer.
-  const float* result() const {
-    return (integers_->num_gathered() > 0 ? memory_->qkv : memory_->x).as<float>();
-  }
-  // Whether the layer at hand has an operator, and the launches of a slice of it.
+  // Whether the layer at hand has an operator, and the launches of a slice of it for these rows.
   bool Has(int op) const;
-  void Run(int op, const OperatorSlice& slice);
-  // The matrix that every rank needs as a whole behind an operator.
-  SharedMatrix SharedBehind(int op) const;
+  void Run(int op, const ChunkRows& rows, const OperatorSlice& slice);
+  // The rows that every rank needs as a whole behind an operator that has run for these rows.
+  SharedMatrix SharedBehind(int op, const ChunkRows& rows) const;
+  // Whether ranks wait for each other behind an operator without such rows. kGather writes whole
+  // rows of the residual stream. kMlpBranch reads the branch, and so do the other ranks when this
+  // one writes that of the next chunk: in other layers, attention comes between.
+  bool MeetsBehind(int op, const ChunkRows& rows) const {
+    const bool more = rows.first + rows.count < integers_->num_gathered();
+    return op == kGather || (op == kMlpBranch && Gathers() && more);
+  }
 
  private:
   using Operand = Activations::Operand;
 
-  // out = in · w^T [+ out] for the slice's tokens, with the changes of their adapters.
-  void Multiply(LoraProduct product, const Operand& in, const DeviceMatrix& w, GemmOutput output,
-                GemmArgs args);
+  // out = in · w^T [+ out] for the slice's rows, with the changes of their adapters.
+  void Multiply(LoraProduct product, const OperandRows& in, const DeviceMatrix& w,
+                GemmOutput output, GemmArgs args);
   void MultiplyGated();
   LoraOperators::Product Of(LoraProduct product) const {
-    return {product, layer_, slice_, gathered_};
+    return {product, layer_, rows_.first, slice_, gathered_};
   }
   void Norm(const float* weight, const float* bias, bool replaces_x);
   void BeginHead();
   void Activate();
   void Attention(int op);
   void Mlp(int op);
-  // x = x + in · w^T, or the branch instead of x, for the slice's tokens.
-  void MultiplyToResidual(LoraProduct product, const Operand& in, const DeviceMatrix& w,
+  // x = x + in · w^T, or the branch instead of x, for the slice's rows.
+  void MultiplyToResidual(LoraProduct product, const OperandRows& in, const DeviceMatrix& w,
                           const float* bias);
   void AddBranch(const float* norm);
   void NormHeads();
@@ -95,19 +100,20 @@ class LayerOperators {
   // attn = attn * sigmoid(gate).
   void GateAttention();
   // The rows that o multiplies.
-  const Operand& attn() const {
-    if (config().IsLinear(layer_)) return memory_->linear.out;
-    return gathered_ ? memory_->q : memory_->attn;
+  OperandRows attn() const {
+    if (gathered_) return {memory_->q, rows_.first};
+    return config().IsLinear(layer_) ? memory_->linear.out : memory_->attn;
   }
-  // The tokens, and the residual stream, of the operator at hand.
-  int32_t num_tokens() const { return gathered_ ? integers_->num_gathered() : num_tokens_; }
+  // The rows, and the residual stream, of the operator at hand.
+  int32_t num_rows() const { return rows_.count; }
   const Operand& act() const {
     if (config().HasExperts(layer_)) return memory_->experts.shared_act;
     return config().IsHeadLayer(layer_) ? memory_->head_act : memory_->act;
   }
   // Whether the layer has an MLP, which is the shared expert of a mixture.
   bool has_mlp() const { return !config().HasExperts(layer_) || config().MlpSize(layer_) > 0; }
-  float* x() const { return (gathered_ ? memory_->qkv : memory_->x).as<float>(); }
+  float* x() const { return XFrom(rows_.first); }
+  float* XFrom(int64_t row) const { return memory_->x.as<float>() + row * whole().hidden_size; }
   const DeviceLayer& layer() const { return context_.weights->layers[layer_]; }
   // The rank's share, and that of a matrix of the residual stream's width.
   const ModelConfig& config() const { return config_; }
@@ -121,6 +127,7 @@ class LayerOperators {
 
   const CudaContext& context_;
   const ModelConfig config_;
+  const ForwardLimits& limits_;
   const DType dtype_;
   const Activations* const memory_;
   const DeviceBatch* const integers_;
@@ -131,7 +138,8 @@ class LayerOperators {
   LoraOperators lora_;
   int32_t num_tokens_ = 0;
   int32_t layer_ = 0;
-  OperatorSlice slice_;    // of the operator at hand
+  ChunkRows rows_;         // of the operator at hand
+  OperatorSlice slice_;    // of these
   bool gathered_ = false;  // whether it is behind kGather
 };
 

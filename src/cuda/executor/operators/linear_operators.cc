@@ -3,14 +3,13 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "cuda/executor/operators/layer_op.h"
 #include "cuda/kernels/launches.h"
 
 namespace skein::cuda {
 
-void LinearOperators::Run(int op, int32_t layer, int32_t num_tokens) {
+void LinearOperators::Run(int op, int32_t layer, const ChunkRows& rows) {
   layer_ = layer;
-  num_tokens_ = num_tokens;
+  rows_ = rows;
   const DeviceLinear& weights = context_.weights->layers[layer].linear;
   switch (op) {
     case kDeltaGates:
@@ -39,7 +38,7 @@ void LinearOperators::Gates(const DeviceLinear& weights) {
                                   .ldx = s.width(),
                                   .rates = weights.rates,
                                   .dt_bias = weights.dt_bias,
-                                  .num_tokens = num_tokens_,
+                                  .num_tokens = rows_.count,
                                   .num_heads = s.num_v_heads,
                                   .gates = memory().gates.as<void>()}));
 }
@@ -58,7 +57,7 @@ void LinearOperators::Conv(const DeviceLinear& weights) {
                    .states = states(),
                    .slot_floats = layout().slot_floats(),
                    .out = memory().qkv.as<float>()};
-  for (const StateWave& wave : integers_->state_waves()) {
+  for (const StateWave& wave : integers_->state_waves(rows_.index)) {
     ConvArgs of_wave = args;
     of_wave.tiles = integers_->conv_tiles() + wave.first_tile;
     of_wave.num_tiles = wave.num_tiles;
@@ -75,7 +74,7 @@ void LinearOperators::ScaleHeads() {
   launcher_.Run(
       ScaleLinearHeadsLaunch({.x = memory().qkv.as<float>(),
                               .ldx = s.conv_width(),
-                              .num_tokens = num_tokens_,
+                              .num_tokens = rows_.count,
                               .num_k_heads = s.num_k_heads,
                               .k_dim = s.k_dim,
                               .eps = kDeltaLengthEps / static_cast<float>(s.k_dim),
@@ -95,7 +94,7 @@ void LinearOperators::Delta() {
                     .tiled_v_heads = s.tiled_v_heads,
                     .states = states() + layout().conv_floats,
                     .slot_floats = layout().slot_floats()};
-  for (const StateWave& wave : integers_->state_waves()) {
+  for (const StateWave& wave : integers_->state_waves(rows_.index)) {
     args.rows = integers_->state_rows() + wave.first_row;
     args.num_rows = wave.num_rows;
     launcher_.Run(DeltaLaunch(args));
@@ -112,7 +111,7 @@ void LinearOperators::GatedNorm(const DeviceLinear& weights) {
                                  .ldz = s.width(),
                                  .weight = weights.norm,
                                  .eps = context_.model.weights->config.decoder.rms_norm_eps,
-                                 .num_tokens = num_tokens_,
+                                 .num_tokens = rows_.count,
                                  .num_heads = s.num_v_heads,
                                  .v_dim = s.v_dim,
                                  .out = out.buffer.as<void>(),

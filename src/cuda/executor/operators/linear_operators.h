@@ -6,6 +6,7 @@
 #include "cuda/executor/cuda_context.h"
 #include "cuda/executor/device_batch.h"
 #include "cuda/executor/launcher.h"
+#include "cuda/executor/operators/layer_op.h"
 
 namespace skein::cuda {
 
@@ -19,8 +20,8 @@ class LinearOperators {
                   const DeviceBatch* integers, Launcher* launcher)
       : context_(context), memory_(memory), integers_(integers), launcher_(*launcher) {}
 
-  // Launches an operator of `layer`, from kDeltaGates to kGatedNorm, for a batch of so many tokens.
-  void Run(int op, int32_t layer, int32_t num_tokens);
+  // Launches an operator of `layer`, from kDeltaGates to kGatedNorm, for the tokens of a chunk.
+  void Run(int op, int32_t layer, const ChunkRows& rows);
 
  private:
   void Gates(const DeviceLinear& weights);
@@ -40,7 +41,7 @@ class LinearOperators {
   const DeviceBatch* const integers_;
   Launcher& launcher_;
   int32_t layer_ = 0;
-  int32_t num_tokens_ = 0;
+  ChunkRows rows_;
 };
 
 }  // namespace skein::cuda

@@ -30,14 +30,15 @@ void LoraOperators::Assign(const ForwardBatch& batch, const BatchLayout& layout)
 
 template <class Fn>
 void LoraOperators::ForEachRun(const Product& product, const Fn& fn) const {
-  const int32_t end = product.slice.first + product.slice.count;
+  const int32_t begin = product.first_row + product.slice.first;
+  const int32_t end = begin + product.slice.count;
   for (const Run& run : product.gathered ? of_active_ : of_tokens_) {
-    const int32_t first = std::max(run.first, product.slice.first);
+    const int32_t first = std::max(run.first, begin);
     const int32_t count = std::min(run.first + run.count, end) - first;
     const DeviceAdapter& adapter = context_.weights->adapters[run.adapter - 1];
     const DeviceLoraPair& pair =
         adapter.layers[product.layer][static_cast<size_t>(product.product)];
-    if (count > 0 && pair.a.n > 0) fn(pair, first, count);
+    if (count > 0 && pair.a.n > 0) fn(pair, first - product.first_row, count);
   }
 }
 
@@ -47,8 +48,7 @@ bool LoraOperators::Changes(const Product& product) const {
   return changes;
 }
 
-void LoraOperators::Add(const Product& product, const Activations::Operand& in, float* out,
-                        int64_t ldo) {
+void LoraOperators::Add(const Product& product, const OperandRows& in, float* out, int64_t ldo) {
   ForEachRun(product, [&](const DeviceLoraPair& pair, int32_t first, int32_t count) {
     const Activations::Operand& u = memory_->lora.u;
     launcher_.Multiply(

@@ -24,17 +24,18 @@ class LoraOperators {
   // Finds the runs of a batch. `layout`: with the active tokens of the last layer.
   void Assign(const ForwardBatch& batch, const BatchLayout& layout);
 
-  // The product of a layer whose change is wanted, and its rows: those of `slice`, among the active
-  // tokens of the last layer if `gathered`, else among all tokens.
+  // The product of a layer whose change is wanted, and its rows: those of `slice`, which count from
+  // `first_row`, among the active tokens of the last layer if `gathered`, else among all tokens.
   struct Product {
     LoraProduct product = LoraProduct::kQkv;
     int32_t layer = 0;
+    int32_t first_row = 0;
     OperatorSlice slice;
     bool gathered = false;
   };
   bool Changes(const Product& product) const;
-  // in, out [rows, ldo]: of all rows, not of the slice alone.
-  void Add(const Product& product, const Activations::Operand& in, float* out, int64_t ldo);
+  // in, out [rows, ldo]: from first_row on, not of the slice alone.
+  void Add(const Product& product, const OperandRows& in, float* out, int64_t ldo);
 
  private:
   struct Run {
@@ -42,6 +43,7 @@ class LoraOperators {
     int32_t first = 0, count = 0;
   };
   // Calls fn(pair, first, count) for each run of the product's rows that an adapter changes.
+  // `first` counts from the product's first_row.
   template <class Fn>
   void ForEachRun(const Product& product, const Fn& fn) const;
   static void Append(int32_t adapter, int32_t index, std::vector<Run>* runs);

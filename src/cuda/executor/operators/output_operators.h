@@ -66,11 +66,7 @@ class OutputOperators {
   }
   // Elements of an output on the device.
   int32_t width() const { return are_states() ? config().hidden_size : head_columns(); }
-  // f32 [max_tokens, hidden]: memory that nothing uses behind the layers.
-  float* normed() const {
-    const Buffer& x = memory_->x;
-    return (result_ == x.as<float>() ? memory_->qkv : x).as<float>();
-  }
+  float* normed() const { return memory_->of_tokens.normed.as<float>(); }
 
   void Norm();
   // The norm of the outputs' tokens: in f32, or rounded.

@@ -24,27 +24,30 @@ bool HasGlobalAttention(const ModelConfig& config) {
 
 }  // namespace
 
-int64_t PrefixPartialBytes(const ForwardContext& model, const ForwardLimits& limits) {
-  const ModelConfig& config = model.weights->config;
-  if (!model.share_attention || config.bidirectional || !HasGlobalAttention(config)) return 0;
-  const int32_t longest = model.rope == nullptr ? config.max_position : model.rope->num_positions();
-  const AttentionArgs args = {.num_tiles = limits.max_tokens,
-                              .tile_rows = kAttentionRows,
-                              .num_segments = CeilDiv(longest, kKeysPerSegment),
-                              .num_kv_heads = model.kv_layout.num_kv_heads,
-                              .head_dim = config.head_dim};
+int64_t PrefixPartialBytes(const ModelConfig& config, int32_t num_kv_heads, int64_t num_positions,
+                           int32_t chunk_tokens) {
+  if (config.bidirectional || !HasGlobalAttention(config)) return 0;
+  const AttentionArgs args = {
+      .num_tiles = chunk_tokens,
+      .tile_rows = kAttentionRows,
+      .num_segments = static_cast<int32_t>(CeilDiv(num_positions, int64_t{kKeysPerSegment})),
+      .num_kv_heads = num_kv_heads,
+      .head_dim = config.head_dim};
   return std::min(kPrefixBytesMax, PartialBytes(args));
 }
 
-TileCutter::TileCutter(const ForwardContext& model, const ForwardLimits& limits)
+TileCutter::TileCutter(const ForwardContext& model, int32_t chunk_tokens)
     : config_(model.weights->config),
       group_size_(config_.num_heads / config_.num_kv_heads),
       kv_layout_(model.kv_layout),
-      prefix_bytes_(PrefixPartialBytes(model, limits)) {}
+      prefix_bytes_(model.share_attention && model.rope != nullptr
+                        ? PrefixPartialBytes(config_, kv_layout_.num_kv_heads,
+                                             model.rope->num_positions(), chunk_tokens)
+                        : 0) {}
 
 TileWords TileCutter::Cut(const ForwardBatch& batch, const BatchLayout& layout,
                           const BatchExtras& extras, std::span<const RowSpan> runs,
-                          int32_t num_padded, std::vector<int32_t>* words) {
+                          int32_t first_token, int32_t num_padded, std::vector<int32_t>* words) {
   TileWords tiles = {.begin = words->size(), .rows = RowsOf(extras, runs, num_padded)};
   tables_.clear();
   for (int32_t index = 0, table = 0; const RowSpan& run : runs) {
@@ -54,12 +57,12 @@ TileWords TileCutter::Cut(const ForwardBatch& batch, const BatchLayout& layout,
   FindShared(layout, extras, runs, num_padded, &tiles);
   shared_tiles_.clear();
   if (tiles.rows > kAttentionRows) {
-    AddTiles(batch, layout, runs, true, &tiles, words);
+    AddTiles(batch, layout, runs, first_token, true, &tiles, words);
     tiles.num_wide = tiles.count;
   }
-  AddTiles(batch, layout, runs, false, &tiles, words);
+  AddTiles(batch, layout, runs, first_token, false, &tiles, words);
   if (num_padded > 0) Pad(num_padded, &tiles, words);
-  AddPrefixes(runs, num_padded, &tiles, words);
+  AddPrefixes(runs, first_token, num_padded, &tiles, words);
   return tiles;
 }
 
@@ -85,8 +88,8 @@ int32_t TileCutter::RowsOf(const BatchExtras& extras, std::span<const RowSpan> r
 }
 
 void TileCutter::AddTiles(const ForwardBatch& batch, const BatchLayout& layout,
-                          std::span<const RowSpan> runs, bool wide, TileWords* tiles,
-                          std::vector<int32_t>* words) {
+                          std::span<const RowSpan> runs, int32_t first_token, bool wide,
+                          TileWords* tiles, std::vector<int32_t>* words) {
   for (size_t i = 0; i < runs.size(); ++i) {
     const RowSpan& run = runs[i];
     if (IsWide(*tiles, run) != wide) continue;
@@ -95,7 +98,8 @@ void TileCutter::AddTiles(const ForwardBatch& batch, const BatchLayout& layout,
     const int32_t num_keys = config_.bidirectional ? std::min(row.num_tokens, row.num_attended)
                                                    : row.begin + row.num_tokens;
     for (int32_t first = 0; first < run.count * group_size_; first += tiles->rows) {
-      words->insert(words->end(), {run.first, run.count, begin, tables_[i], first, num_keys});
+      words->insert(words->end(),
+                    {run.first - first_token, run.count, begin, tables_[i], first, num_keys});
       shared_tiles_.push_back(shared_[i]);
       ++tiles->count;
     }
@@ -146,8 +150,8 @@ void TileCutter::FindShared(const BatchLayout& layout, const BatchExtras& extras
 }
 
 // Adds the walks of shared prefixes, unless their partial sums need too much memory.
-void TileCutter::AddPrefixes(std::span<const RowSpan> runs, int32_t num_padded, TileWords* tiles,
-                             std::vector<int32_t>* words) {
+void TileCutter::AddPrefixes(std::span<const RowSpan> runs, int32_t first_token, int32_t num_padded,
+                             TileWords* tiles, std::vector<int32_t>* words) {
   if (tiles->num_prefixes == 0) return;
   const int32_t num_prefixes = tiles->num_prefixes;
   if (num_padded > 0) {
@@ -180,7 +184,8 @@ void TileCutter::AddPrefixes(std::span<const RowSpan> runs, int32_t num_padded, 
   tiles->prefix_tokens = words->size();
   for (const PrefixGroup& group : finder_.groups()) {
     for (const int32_t run : finder_.runs().subspan(group.first, group.count)) {
-      for (int32_t i = 0; i < runs[run].count; ++i) words->push_back(runs[run].first + i);
+      for (int32_t i = 0; i < runs[run].count; ++i)
+        words->push_back(runs[run].first - first_token + i);
     }
   }
   words->resize(words->size() + std::max(0, num_padded - num_tokens));

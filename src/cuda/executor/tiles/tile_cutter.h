@@ -30,24 +30,28 @@ struct TileWords {
   int32_t prefix_rows = 0;  // of a tile
 };
 
-// The size of AttentionArgs::partial, in bytes, that walks of shared prefixes have at most. 0: the
+// The size of AttentionArgs::partial, in bytes, that walks of shared prefixes have at most, for a
+// chunk of so many tokens. num_kv_heads: of the rank; num_positions: of the longest row. 0: the
 // model has none.
-int64_t PrefixPartialBytes(const ForwardContext& model, const ForwardLimits& limits);
+int64_t PrefixPartialBytes(const ModelConfig& config, int32_t num_kv_heads, int64_t num_positions,
+                           int32_t chunk_tokens);
 
 // Cuts tokens into tiles of attention.
 class TileCutter {
  public:
   // The model is borrowed.
-  TileCutter(const ForwardContext& model, const ForwardLimits& limits);
+  TileCutter(const ForwardContext& model, int32_t chunk_tokens);
 
   // Whether prefixes are shared even if the device takes longer, by estimate. For tests.
   void set_always_shares(bool always_shares) { always_shares_ = always_shares; }
 
-  // Appends the tiles of `runs` to `words`: adjacent tokens of one row each, ascending.
-  // `num_padded`: the tokens of a batch of single tokens with those that pad it; 0: nothing does.
-  // The launches of a graph then follow from num_padded, num_segments and num_prefixes.
+  // Appends the tiles of `runs` to `words`: adjacent tokens of one row each, ascending, of a chunk
+  // that begins with `first_token`. The tiles' tokens count from there. `num_padded`: the tokens of
+  // a batch of single tokens with those that pad it; 0: nothing does. The launches of a graph then
+  // follow from num_padded, num_segments and num_prefixes.
   TileWords Cut(const ForwardBatch& batch, const BatchLayout& layout, const BatchExtras& extras,
-                std::span<const RowSpan> runs, int32_t num_padded, std::vector<int32_t>* words);
+                std::span<const RowSpan> runs, int32_t first_token, int32_t num_padded,
+                std::vector<int32_t>* words);
 
  private:
   // The rows of a tile, if there are so many tokens at least.
@@ -59,10 +63,10 @@ class TileCutter {
                   std::span<const RowSpan> runs, int32_t num_padded, TileWords* tiles);
   // Adds the tiles of the runs that are wide, or of the others.
   void AddTiles(const ForwardBatch& batch, const BatchLayout& layout, std::span<const RowSpan> runs,
-                bool wide, TileWords* tiles, std::vector<int32_t>* words);
+                int32_t first_token, bool wide, TileWords* tiles, std::vector<int32_t>* words);
   void Pad(int32_t num_padded, TileWords* tiles, std::vector<int32_t>* words);
-  void AddPrefixes(std::span<const RowSpan> runs, int32_t num_padded, TileWords* tiles,
-                   std::vector<int32_t>* words);
+  void AddPrefixes(std::span<const RowSpan> runs, int32_t first_token, int32_t num_padded,
+                   TileWords* tiles, std::vector<int32_t>* words);
   bool IsWide(const TileWords& tiles, const RowSpan& run) const {
     return tiles.rows > kAttentionRows && run.count * group_size_ > kAttentionRows;
   }

@@ -96,6 +96,17 @@ TEST(SharedPrefixes, HaveTheProcessorsBits) {
   }
 }
 
+// The second chunk has the last token of one suffix, and the two others.
+TEST(SharedPrefixes, AreSharedWithinAChunk) {
+  Random random;
+  Both both(ModelDir("qwen3-bf16"), "auto", {}, {}, Pooling::kLast, nullptr, {}, false,
+            /*chunk_tokens=*/32);
+  both.cuda.executor().set_always_shares(true);
+  Family family(both, random, {128, 64, 128}, {9, 21, 33});
+  EXPECT_EQ(NumWalks(both, OneShotPlan{{family.parent.Whole()}}), 0);
+  EXPECT_EQ(NumWalks(both, OneShotPlan{family.Suffixes()}), both.model.config().num_layers);
+}
+
 // The parent computes the prefix in the same step.
 TEST(SharedPrefixes, MayBeComputedInTheSameStep) {
   Random random;
