@@ -20,7 +20,8 @@ ARGS = ["--dtype", "bf16", "--max-num-seqs", 4, "--max-model-len", 128, "--kv-ca
         "--max-num-batched-tokens"]
 CHOICES = [[48, "--scheduling", "prelude"], [48, "--scheduling", "prelude", "--no-enable-prefix-caching"],
            [48, "--scheduling", "prelude", "--tp", 2], [16, "--scheduling", "nano-vllm"],
-           [48, "--scheduling", "prelude", "--force-decode-path"]]
+           [48, "--scheduling", "prelude", "--force-decode-path"],
+           [48, "--scheduling", "prelude", "--execution", "hybrid", "--retention", "prefix"]]
 PROMPTS = ["Once upon a time, there was a", "Tom and Lily went to the park. They saw a big dog and", "The sun"]
 
 
@@ -142,7 +143,10 @@ def refusal(model, *args):
 
 def test_what_the_device_lacks_is_refused_by_name():
     stories = needed(STORIES)
-    assert "--memory is for --device cpu" in refusal(stories, "--device", "cuda-emulated", "--memory", "64MiB")
+    assert "--kv-storage contiguous is for --device cpu" in refusal(
+        stories, "--device", "cuda-emulated", "--kv-storage", "contiguous")
+    assert "bytes are free beside the weights" in refusal(stories, "--device", "cuda-emulated", "--memory", "1GiB")
+    assert "which hold no prompt" in refusal(stories, "--device", "cuda-emulated", "--memory", "64KiB")
     assert "must be one of: cpu, cuda, cuda-emulated" in refusal(stories, "--device", "gpu")
 
 

@@ -70,6 +70,20 @@ def test_times_say_how_many_tokens_a_mode_takes_at_a_time(tmp_path):
     assert all(time["input_tokens"] == 600 and len(time["seconds"]) == 1 and time["tokens_per_s"] > 0 for time in times)
 
 
+def test_a_plan_for_gpus_counts_the_weights_and_has_the_modes_of_a_device(tmp_path):
+    small, large = mil(tmp_path, SHAPE, "--gpu", "24GB,80GB")["gpus"]
+    assert small["weight_bytes"] == 16_060_522_496 and small["memory_bytes"] == (24_000_000_000 - small["weight_bytes"]) // 10 * 9
+    for gpu in (small, large):
+        found = {mode["mode"]: mode["max_input_tokens"] for mode in gpu["modes"]}
+        assert list(found) == ["paged", "chunked", "drop-kv", "hybrid", "hybrid-prefix"]
+        assert 0 < found["paged"] < found["chunked"] < found["drop-kv"] < found["hybrid-prefix"] <= found["hybrid"]
+    assert all(less["max_input_tokens"] < more["max_input_tokens"] for less, more in zip(small["modes"], large["modes"]))
+    run = run_mil(SHAPE, "--gpu", "16GB")
+    assert run.returncode == 1 and "gpu is 16000000000 bytes, of which the weights take 16060522496" in run.stderr
+    run = run_mil(SHAPE, "--gpu", "24GB", "--time", 100)
+    assert run.returncode != 0 and "--gpu" in run.stderr
+
+
 @pytest.mark.parametrize("option", ["memory", "prove"])
 def test_a_bad_amount_of_memory_is_refused_by_name(tmp_path, option):
     path = tmp_path / "mil.json"

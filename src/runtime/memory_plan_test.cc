@@ -86,7 +86,7 @@ TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
              [&](int32_t n) { return TemporaryBytes(config, DType::kBf16, limits(n), n, states); }},
         max_model_len, config.max_position);
   };
-  const auto given = split(kGiB, 20000);
+  auto given = split(kGiB, 20000);
   ASSERT_TRUE(given.ok()) << given.status().message();
   EXPECT_EQ(given->max_model_len, 20000);
   EXPECT_EQ(given->temporary_bytes,
@@ -94,12 +94,12 @@ TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
   EXPECT_LE(given->temporary_bytes + given->num_kv_blocks * block_bytes, kGiB);
   EXPECT_GT(given->temporary_bytes + (given->num_kv_blocks + 1) * block_bytes, kGiB);
   // Memory is also set aside for the activations of suspended steps.
-  const auto three = split(kGiB, 20000, {.num_steps = 3});
+  auto three = split(kGiB, 20000, {.num_steps = 3});
   ASSERT_TRUE(three.ok()) << three.status().message();
   EXPECT_GT(three->temporary_bytes, 2 * given->temporary_bytes);
   EXPECT_LE(three->temporary_bytes + three->num_kv_blocks * block_bytes, kGiB);
   // A step of decodes beside them needs less memory than a further step of any kind.
-  const auto decodes = split(kGiB, 20000, {.num_steps = 3, .num_decodes = 16});
+  auto decodes = split(kGiB, 20000, {.num_steps = 3, .num_decodes = 16});
   ASSERT_TRUE(decodes.ok()) << decodes.status().message();
   const int64_t more = decodes->temporary_bytes - three->temporary_bytes;
   EXPECT_GT(more, int64_t{16} * config.vocab_size * 4);
@@ -107,7 +107,7 @@ TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
   // The length is that of the model. If that is too long, it is the length that fits half of the
   // memory.
   EXPECT_EQ(split(4 * kGiB, 0)->max_model_len, config.max_position);
-  const auto chosen = split(kGiB / 2, 0);
+  auto chosen = split(kGiB / 2, 0);
   ASSERT_TRUE(chosen.ok()) << chosen.status().message();
   EXPECT_LT(chosen->max_model_len, config.max_position);
   EXPECT_GT(chosen->num_kv_blocks * block_bytes, kGiB / 5);

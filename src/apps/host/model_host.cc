@@ -238,7 +238,6 @@ Status CheckCudaHas(const CpuRuntimeOptions& options) {
     return Status(StatusCode::kUnsupported,
                   option + " is for --device cpu; the device cuda does not have it yet", option);
   };
-  if (options.memory_bytes > 0) return refuse("--memory");
   if (!options.kv_cache_file.empty()) return refuse("--kv-cache-file");
   if (options.kv_storage != KvStorage::kPaged) return refuse("--kv-storage contiguous");
   return Status::Ok();
@@ -311,6 +310,8 @@ Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device, int32_t tp,
                                 .dense = options.dense,
                                 .share_attention = options.share_attention,
                                 .kv_cache_bytes = options.kv_cache_bytes,
+                                .memory_bytes = options.memory_bytes,
+                                .execution = options.execution,
                                 .retention = options.retention,
                                 .granularity = options.granularity,
                                 .num_steps = options.num_steps,

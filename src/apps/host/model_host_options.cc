@@ -92,7 +92,8 @@ void AddMemoryOptions(CLI::App* app, ModelHostOptions* o) {
   app->add_option("--memory", o->memory,
                   "Instead of --kv-cache-memory: all that steps and cache take beside the weights. "
                   "A prompt of --max-model-len tokens comes first; the rest is the cache's. "
-                  "Requests that wait, and log-probabilities of prompts, come on top");
+                  "Requests that wait, and log-probabilities of prompts, come on top. With GPUs: "
+                  "their memory, of all together");
   app->add_option(
       "--kv-cache-file", o->kv_cache_file,
       "Keep keys and values in a new file at this path, of --kv-cache-memory bytes; the "

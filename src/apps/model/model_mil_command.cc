@@ -10,6 +10,7 @@
 
 #include "apps/host/choice.h"
 #include "apps/host/model_choices.h"
+#include "apps/model/mil_gpu.h"
 #include "apps/model/mil_prove.h"
 #include "apps/model/mil_run.h"
 #include "apps/model/model_cache.h"
@@ -27,6 +28,7 @@ constexpr double kOver = 1.05;  // an input of this times the longest one must n
 struct ModelMilOptions {
   MilRunOptions run;
   std::string memory = "2GiB";
+  std::vector<std::string> gpus;
   std::string prove;
   std::string json;
   std::vector<std::string> modes;
@@ -142,6 +144,21 @@ Result<Json> Plan(const ModelMilOptions& options, const Setting& setting) {
   return json;
 }
 
+// The plans for GPUs with each of these memories.
+Result<Json> PlanOnGpus(const ModelMilOptions& options, const Setting& setting) {
+  Json json = {{"date", BenchDate()},
+               {"model", setting.config.ArchitectureName()},
+               {"context_tokens", setting.config.max_position},
+               {"gpus", Json::array()}};
+  fmt::print("the model's context is {} tokens\n", setting.config.max_position);
+  for (const std::string& memory : options.gpus) {
+    SKEIN_ASSIGN_OR_RETURN(Json plan,
+                           PlanOnGpu(setting.config, setting.dtype, setting.modes, memory));
+    json["gpus"].push_back(std::move(plan));
+  }
+  return json;
+}
+
 // The number of tokens that the mode computes at a time in a matrix product. `chunk_tokens` is that
 // of hybrid execution; 0: the default.
 int32_t TokensAtATime(const PrefillMode& mode, int32_t chunk_tokens, int32_t num_tokens) {
@@ -213,6 +230,10 @@ Status RunChild(const ModelMilOptions& options) {
 Status RunModelMil(ModelMilOptions options) {
   if (!options.run_mode.empty()) return RunChild(options);
   SKEIN_ASSIGN_OR_RETURN(const Setting setting, ReadSetting(&options));
+  if (!options.gpus.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(const Json json, PlanOnGpus(options, setting));
+    return WriteBenchJson(options.json, json);
+  }
   SKEIN_ASSIGN_OR_RETURN(Json json, Plan(options, setting));
   if (options.time_tokens > 0) {
     SKEIN_ASSIGN_OR_RETURN(json["times"], Time(options, setting));
@@ -232,6 +253,13 @@ void AddModelMilCommand(CLI::App* model, int* exit_status) {
       ->required();
   app->add_option("--memory", options->memory, "Memory of a request beside the weights")
       ->capture_default_str();
+  app->add_option(
+         "--gpu", options->gpus,
+         "Instead: for GPUs with so much memory, such as 24GB,80GB, which holds the weights, "
+         "too; computed, not run")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->excludes("--memory");
   app->add_option("--prove", options->prove,
                   "Run each mode in so much memory, just as long as fits and longer, in a process "
                   "of its own, and measure its peak");
@@ -253,6 +281,7 @@ void AddModelMilCommand(CLI::App* model, int* exit_status) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember(names));
+  for (const char* runs : {"--prove", "--time"}) app->get_option(runs)->excludes("--gpu");
   AddChoice(app, "--dtype", &options->run.dtype, "Compute type: auto, bf16 or f32");
   app->add_option("--threads", options->run.threads,
                   "Threads that compute; 0: one per processor that it may run on")

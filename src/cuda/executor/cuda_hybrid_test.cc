@@ -51,12 +51,12 @@ class Plans {
     read.read = &labels_;
     std::vector<StepPlan> plans = {OneShotPlan{{with_logprobs, b_.Whole(), read}},
                                    MixedPlan{{}, {c_.Row(0, 21, false)}, {}}};
+    plans.push_back(
+        MixedPlan{{}, {c_.Row(21, c_.size(), true)}, {a_.Row(a_.size() - 1, a_.size(), true)}});
     PlanRow kept_in_part = a_.Whole(), not_kept = d_.Whole();
     kept_in_part.block_table = kept_in_part.block_table.first(1);
     not_kept.block_table = {};
     plans.push_back(OneShotPlan{{not_kept, kept_in_part}});
-    plans.push_back(
-        MixedPlan{{}, {c_.Row(21, c_.size(), true)}, {a_.Row(a_.size() - 1, a_.size(), true)}});
     plans.push_back(DecodePlan{{}, {a_.Row(a_.size() - 1, a_.size(), true), b_.Row(0, 1, true)}});
     return plans;
   }
@@ -66,9 +66,11 @@ class Plans {
   Sequence a_, b_, c_, d_;
 };
 
-void ExpectTheProcessorsBits(Both& both, Random& random) {
+void ExpectTheProcessorsBits(Both& both, Random& random, bool all_plans = true) {
   Plans plans(random, both.model.vocab());
-  for (const StepPlan& without_states : plans.All()) {
+  std::vector<StepPlan> chosen = plans.All();
+  if (!all_plans) chosen.resize(3);  // the emulator is slow
+  for (const StepPlan& without_states : chosen) {
     const StepPlan plan = testing::WithStates(*both.cpu, without_states);
     ExpectSame(RunPlan(both.cuda.executor(), plan), RunPlan(*both.cpu, plan));
   }
@@ -83,9 +85,9 @@ TEST(CudaHybrid, EveryDecoderHasThePlainBits) {
     const int32_t chunk = kChunks[num_models++ % std::size(kChunks)];
     SCOPED_TRACE(dir + ", chunks of " + std::to_string(chunk));
     Both both = InChunks(dir, chunk);
-    ExpectTheProcessorsBits(both, random);
+    ExpectTheProcessorsBits(both, random, false);
   }
-  EXPECT_GE(num_models, 38);
+  EXPECT_GE(num_models, 50);
 }
 
 TEST(CudaHybrid, ChunksOfAnySizeHaveThePlainBits) {
