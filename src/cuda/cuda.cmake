@@ -1,5 +1,5 @@
 # The kernels for GPUs, and the device that runs them (SKEIN_CUDA). Sources for the host are compiled
-# as all others; nvcc compiles device_kernels.cu.
+# as all others; nvcc compiles the sources of kernels, which the emulator has, too.
 
 # scripts/setup puts a toolkit into .venv where there is no other.
 file(GLOB packages ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13)
@@ -26,30 +26,35 @@ endforeach()
 # Arithmetic is that of docs/numerics.md: no contraction, denormals flushed, correct division and
 # roots. ptxas reports registers and spills, which tools/ptxas_table.py checks.
 set(kernels ${CMAKE_SOURCE_DIR}/src/cuda/kernels)
-set(object ${CMAKE_BINARY_DIR}/device_kernels.o)
-set(report ${CMAKE_BINARY_DIR}/device_kernels.ptxas)
-file(GLOB headers CONFIGURE_DEPENDS ${kernels}/*.h ${kernels}/attention/*.h
-     ${CMAKE_SOURCE_DIR}/src/cuda/device/tensor_map.h ${CMAKE_SOURCE_DIR}/src/base/dtype.h
-     ${CMAKE_SOURCE_DIR}/src/kernels/kv_layout.h ${CMAKE_SOURCE_DIR}/src/kernels/linear_shape.h)
-add_custom_command(
-  OUTPUT ${object} ${report}
-  COMMAND ${CMAKE_SOURCE_DIR}/tools/ptxas_table.py --compile ${report} -- ${NVCC} -std=c++20 -O3
-          --expt-relaxed-constexpr --fmad=false -ftz=true -prec-div=true -prec-sqrt=true
-          ${gencodes} --threads 0 -Xptxas -v -ccbin ${CMAKE_CXX_COMPILER}
-          -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_SOURCE_DIR}/include -Xcompiler -fPIC
-          -c ${kernels}/device_kernels.cu -o ${object}
-  DEPENDS ${kernels}/device_kernels.cu ${headers}
-  COMMENT "Compiling the kernels for GPUs: ${SKEIN_CUDA_ARCHITECTURES}"
-  VERBATIM)
-set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+file(GLOB kernel_sources CONFIGURE_DEPENDS ${kernels}/*.cu ${kernels}/table/*.cc)
+foreach(source ${kernel_sources})
+  get_filename_component(name ${source} NAME_WE)
+  set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+  set(report ${CMAKE_BINARY_DIR}/cuda/${name}.ptxas)
+  add_custom_command(
+    OUTPUT ${object} ${report}
+    COMMAND ${CMAKE_SOURCE_DIR}/tools/ptxas_table.py --compile ${report} -- ${NVCC} -std=c++20 -O3
+            --expt-relaxed-constexpr --fmad=false -ftz=true -prec-div=true -prec-sqrt=true
+            ${gencodes} --threads 0 -Xptxas -v -ccbin ${CMAKE_CXX_COMPILER}
+            -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_SOURCE_DIR}/include -Xcompiler -fPIC
+            -MD -MF ${object}.d -MT ${object} -x cu -c ${source} -o ${object}
+    DEPENDS ${source}
+    DEPFILE ${object}.d
+    COMMENT "Compiling kernels for GPUs: ${name}, ${SKEIN_CUDA_ARCHITECTURES}"
+    VERBATIM)
+  list(APPEND objects ${object})
+  list(APPEND reports ${report})
+endforeach()
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/cuda)
+set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 
 get_target_property(sources skein_cuda SOURCES)
 list(FILTER sources EXCLUDE REGEX "/no_cuda_device\\.cc$")
 set_target_properties(skein_cuda PROPERTIES SOURCES "${sources}")
-target_sources(skein_cuda PRIVATE ${CMAKE_SOURCE_DIR}/src/cuda/device/cuda_device.cc ${object})
+target_sources(skein_cuda PRIVATE ${CMAKE_SOURCE_DIR}/src/cuda/device/cuda_device.cc ${objects})
 set_source_files_properties(${CMAKE_SOURCE_DIR}/src/cuda/device/cuda_device.cc PROPERTIES
                             COMPILE_OPTIONS "-isystem;${CUDART_INCLUDE}"
                             SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
 target_link_libraries(skein_cuda PUBLIC ${CUDART_LIBRARY} rt dl)
 add_test(NAME cuda_registers
-         COMMAND ${CMAKE_SOURCE_DIR}/tools/ptxas_table.py --check ${report})
+         COMMAND ${CMAKE_SOURCE_DIR}/tools/ptxas_table.py --check ${reports})

@@ -1,5 +1,5 @@
 #include "cuda/kernels/device_kernels.h"
-#include "cuda/kernels/kernel_table.h"
+#include "cuda/kernels/table/kernel_table.h"
 
 namespace skein::cuda {
 

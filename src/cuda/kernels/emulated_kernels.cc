@@ -1,6 +1,6 @@
 #include "cuda/kernels/emulated_kernels.h"
 
-#include "cuda/kernels/kernel_table.h"
+#include "cuda/kernels/table/kernel_table.h"
 
 namespace skein::cuda {
 

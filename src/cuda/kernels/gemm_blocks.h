@@ -21,9 +21,9 @@ inline constexpr int kBlockWords = kBlockTerms / 4;  // of a row in int8
 static_assert(kBlockWords == kMmaWords);
 inline constexpr int kBlocksOfSuper = kSuperElements / kBlockTerms;
 
-// Tiles of 16 rows in one warp: of few rows, and of many; a gated product has twice the sums.
+// Tiles of 16 rows in one warp. A gated product has twice the sums.
 template <GemmOutput kOutput>
-inline constexpr int kManyBlockTiles = kOutput == GemmOutput::kGated ? 2 : 4;
+inline constexpr int kBlockTiles = kOutput == GemmOutput::kGated ? 2 : 4;
 
 inline constexpr int kBlockLanes = 4;  // that quantize a block of 32 elements
 inline constexpr int kBlocksAtOnce = kRowThreads / kBlockLanes;
@@ -114,76 +114,123 @@ __device__ __forceinline__ int ValueBytes(const PanelPlace& panel) {
   return panel.bits * kBlockTerms * kPanelColumns / 8;
 }
 
-// The four elements of column `column` that begin at row 4 * quad of a block, as four signed bytes.
-// kernels/block_panel.cc fixes the layout of the bits in memory.
-__device__ __forceinline__ uint32_t BlockWord(const uint8_t* block, const PanelPlace& panel,
-                                              int quad, int column) {
+// The bits of four elements of a column, as they lie in memory.
+struct RawWord {
+  uint32_t low, high;
+};
+
+// Those of column `column` that begin at row 4 * quad of a block. kernels/block_panel.cc fixes the
+// layout of the bits in memory.
+__device__ __forceinline__ RawWord LoadRawWord(const uint8_t* block, const PanelPlace& panel,
+                                               int quad, int column) {
   const uint32_t* words = reinterpret_cast<const uint32_t*>(block) + column;
   constexpr int kLowWords = 4 * kPanelColumns;
-  if (panel.bits == 8) return words[quad * kPanelColumns] ^ 0x80808080u;
-  uint32_t u = words[quad / 2 * kPanelColumns] >> (quad % 2 * 4) & 0x0f0f0f0fu;
+  RawWord raw = {words[(panel.bits == 8 ? quad : quad / 2) * kPanelColumns], 0};
+  if (panel.bits == 5) raw.high = words[kLowWords];
+  if (panel.bits == 6) raw.high = words[kLowWords + quad / 4 * kPanelColumns];
+  return raw;
+}
+
+// The elements as four signed bytes.
+__device__ __forceinline__ uint32_t WordOf(const RawWord& raw, const PanelPlace& panel, int quad) {
+  if (panel.bits == 8) return raw.low ^ 0x80808080u;
+  uint32_t u = raw.low >> (quad % 2 * 4) & 0x0f0f0f0fu;
   if (panel.codebook) {
     return panel.kind == BlockScales::kExponent ? LookUp<kMxfp4Codebook>(u)
                                                 : LookUp<kIq4Codebook>(u);
   }
-  if (panel.bits == 5) u |= (words[kLowWords] >> quad & 0x01010101u) << 4;
-  if (panel.bits == 6) {
-    const uint32_t high = words[kLowWords + quad / 4 * kPanelColumns];
-    u |= (high >> (quad % 4 * 2) & 0x03030303u) << 4;
-  }
+  if (panel.bits == 5) u |= (raw.high >> quad & 0x01010101u) << 4;
+  if (panel.bits == 6) u |= (raw.high >> (quad % 4 * 2) & 0x03030303u) << 4;
   // Byte by byte, without a borrow from the next.
   return ((u | 0x80808080u) - panel.zero * 0x01010101u) ^ 0x80808080u;
 }
 
+// The numbers from which the scales of a column in one block follow, as they lie in memory. Those
+// that the format does not have are 0.
+struct RawScales {
+  RawScales() = default;
+  __device__ __forceinline__ RawScales(const uint8_t* scales, const PanelPlace& panel, int block,
+                                       int column) {
+    constexpr int kHalves = 2 * kPanelColumns;  // bytes of an f16 of each column
+    const auto half = [column](const uint8_t* from) {
+      return reinterpret_cast<const uint16_t*>(from)[column];
+    };
+    const BlockScales kind = panel.kind;
+    const bool two_halves = kind == BlockScales::kHalfMinimum || kind == BlockScales::kSuperMinimum;
+    if (kind == BlockScales::kExponent) {
+      small[0] = scales[static_cast<int64_t>(block) * kPanelColumns + column];
+      return;
+    }
+    if (kind == BlockScales::kHalf || kind == BlockScales::kHalfMinimum ||
+        kind == BlockScales::kHalfZero) {
+      const bool zero = kind == BlockScales::kHalfZero;
+      const int bytes = (two_halves ? 2 * kHalves : kHalves) + (zero ? kPanelColumns : 0);
+      const uint8_t* unit = scales + static_cast<int64_t>(block) * bytes;
+      halves[0] = half(unit);
+      if (two_halves) halves[1] = half(unit + kHalves);
+      if (zero) small[0] = unit[kHalves + column];
+      return;
+    }
+    const int head = two_halves ? 2 * kHalves : kHalves;
+    const int row = kind == BlockScales::kSuper ? kPanelColumns : 2 * kPanelColumns;
+    const uint8_t* unit =
+        scales + static_cast<int64_t>(block / kBlocksOfSuper) * (head + kBlocksOfSuper * row);
+    const uint8_t* of_block = unit + head + block % kBlocksOfSuper * row + column;
+    halves[0] = half(unit);
+    if (two_halves) halves[1] = half(unit + kHalves);
+    small[0] = of_block[0];
+    if (kind != BlockScales::kSuper) small[1] = of_block[kPanelColumns];
+  }
+
+  uint16_t halves[2] = {};
+  uint8_t small[2] = {};
+};
+
 // The scales of a column in one block.
 struct ColumnScales {
   ColumnScales() = default;
-  __device__ __forceinline__ ColumnScales(const uint8_t* scales, const PanelPlace& panel, int block,
-                                          int column) {
-    const auto half = [column](const uint8_t* from) {
-      return WidenHalf(reinterpret_cast<const uint16_t*>(from)[column]);
+  __device__ __forceinline__ ColumnScales(const RawScales& raw, BlockScales kind) {
+    const auto signed_byte = [](uint8_t byte) {
+      return static_cast<float>(static_cast<int8_t>(byte));
     };
-    const auto byte = [column](const uint8_t* from) { return static_cast<float>(from[column]); };
-    const auto signed_byte = [column](const uint8_t* from) {
-      return static_cast<float>(static_cast<int8_t>(from[column]));
-    };
-    constexpr int kHalves = 2 * kPanelColumns;  // bytes of an f16 of each column
     minimum = 0.0f;
-    if (panel.kind == BlockScales::kHalf || panel.kind == BlockScales::kHalfMinimum) {
-      const bool has_minimum = panel.kind == BlockScales::kHalfMinimum;
-      const uint8_t* unit = scales + static_cast<int64_t>(block) * kHalves * (has_minimum ? 2 : 1);
-      low = high = half(unit);
-      if (has_minimum) minimum = half(unit + kHalves);
-      return;
-    }
-    if (panel.kind == BlockScales::kHalfZero) {
-      const uint8_t* unit = scales + static_cast<int64_t>(block) * (kHalves + kPanelColumns);
-      low = high = half(unit);
-      minimum = (0.0f - low) * byte(unit + kHalves);
-      return;
-    }
-    if (panel.kind == BlockScales::kExponent) {
-      const uint32_t e = scales[static_cast<int64_t>(block) * kPanelColumns + column];
+    if (kind == BlockScales::kExponent) {
+      const uint32_t e = raw.small[0];
       low = high = __uint_as_float(e < 2 ? 0u : (e - 1) << 23);
       return;
     }
-    const int head = panel.kind == BlockScales::kSuperMinimum ? 2 * kHalves : kHalves;
-    const int row = panel.kind == BlockScales::kSuper ? kPanelColumns : 2 * kPanelColumns;
-    const uint8_t* unit =
-        scales + static_cast<int64_t>(block / kBlocksOfSuper) * (head + kBlocksOfSuper * row);
-    const uint8_t* small = unit + head + block % kBlocksOfSuper * row;
-    const float d = half(unit);
-    if (panel.kind == BlockScales::kSuperMinimum) {
-      low = high = d * byte(small);
-      minimum = (0.0f - half(unit + kHalves)) * byte(small + kPanelColumns);
-      return;
+    const float d = WidenHalf(raw.halves[0]);
+    low = high = d;
+    switch (kind) {
+      case BlockScales::kHalfMinimum:
+        minimum = WidenHalf(raw.halves[1]);
+        break;
+      case BlockScales::kHalfZero:
+        minimum = (0.0f - d) * static_cast<float>(raw.small[0]);
+        break;
+      case BlockScales::kSuperMinimum:
+        low = high = d * static_cast<float>(raw.small[0]);
+        minimum = (0.0f - WidenHalf(raw.halves[1])) * static_cast<float>(raw.small[1]);
+        break;
+      case BlockScales::kSuper:
+        low = high = d * signed_byte(raw.small[0]);
+        break;
+      case BlockScales::kSuperHalves:
+        low = d * signed_byte(raw.small[0]);
+        high = d * signed_byte(raw.small[1]);
+        break;
+      default:
+        break;
     }
-    low = high = d * signed_byte(small);
-    if (panel.kind == BlockScales::kSuperHalves) high = d * signed_byte(small + kPanelColumns);
   }
 
   float low, high;  // of 16 elements each
   float minimum;
+};
+
+// The scale of a row in one block, and the scaled sum of its elements.
+struct RowScales {
+  float scale, scaled_sum;
 };
 
 __device__ __forceinline__ bool HasMinimum(const PanelPlace& panel) {
@@ -191,33 +238,68 @@ __device__ __forceinline__ bool HasMinimum(const PanelPlace& panel) {
          panel.kind == BlockScales::kSuperMinimum;
 }
 
-// A warp's view of one panel of w: a lane multiplies with columns group and group + 8, and has the
-// sums of columns 2 quad, 2 quad + 1, and those plus 8.
-struct BlockPanelOfWarp {
-  __device__ __forceinline__ BlockPanelOfWarp(const GemmArgs& args, int index)
-      : panel(args.places[index]),
-        values(static_cast<const uint8_t*>(args.w) + panel.values),
-        scales(static_cast<const uint8_t*>(args.w) + panel.scales) {}
+// A panel of w, in a product of 16 rows: a lane multiplies with columns group and group + 8, and
+// has the sums of columns 2 quad, 2 quad + 1, and those plus 8.
+struct BlockPanel {
+  __device__ __forceinline__ BlockPanel(const GemmArgs& args, int index)
+      : place(args.places[index]),
+        values(static_cast<const uint8_t*>(args.w) + place.values),
+        scales(static_cast<const uint8_t*>(args.w) + place.scales),
+        halves(place.kind == BlockScales::kSuperHalves),
+        has_minimum(HasMinimum(place)) {}
 
-  __device__ __forceinline__ void Load(int block, const Lane& lane) {
-    const uint8_t* at = values + static_cast<int64_t>(block) * ValueBytes(panel);
+  // The lane's words over a block.
+  __device__ __forceinline__ void Load(int block, const Lane& lane, RawWord (&words)[2][2]) const {
+    const uint8_t* at = values + static_cast<int64_t>(block) * ValueBytes(place);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      words[i / 2][i % 2] = LoadRawWord(at, place, lane.quad + i % 2 * 4, lane.group + i / 2 * 8);
+    }
+  }
+  __device__ __forceinline__ RawScales LoadScales(int block, int column) const {
+    return {scales, place, block, column};
+  }
+  __device__ __forceinline__ ColumnScales ScalesOf(const RawScales& raw) const {
+    return {raw, place.kind};
+  }
+
+  // The elements of loaded words.
+  __device__ __forceinline__ void Decode(const RawWord (&raw)[2][2], const Lane& lane,
+                                         uint32_t (&words)[2][2]) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      words[i / 2][i % 2] = WordOf(raw[i / 2][i % 2], place, lane.quad + i % 2 * 4);
+    }
+  }
+
+  // The integer sums of a block of 16 rows with columns group and group + 8: of its first half and
+  // of its second one, if these have scales of their own; otherwise `low` alone.
+  __device__ __forceinline__ void Multiply(const uint32_t (&rows)[4], const uint32_t (&words)[2][2],
+                                           int32_t (&low)[2][4], int32_t (&high)[2][4]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int column = lane.group + 8 * half;
-      words[half][0] = BlockWord(at, panel, lane.quad, column);
-      words[half][1] = BlockWord(at, panel, lane.quad + 4, column);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        of_sums[half][i] = ColumnScales(scales, panel, block, 8 * half + 2 * lane.quad + i);
+      if (halves) {
+        MmaInt8(low[half], rows, {words[half][0], 0u});
+        MmaInt8(high[half], rows, {0u, words[half][1]});
+      } else {
+        MmaInt8(low[half], rows, words[half]);
       }
     }
   }
 
-  PanelPlace panel;
+  // The sum of an output behind a block, with the scales of its row and of its column.
+  __device__ __forceinline__ float Join(float sum, int32_t low, int32_t high, const RowScales& row,
+                                        const ColumnScales& column) const {
+    sum = fmaf(static_cast<float>(low), row.scale * column.low, sum);
+    if (halves) sum = fmaf(static_cast<float>(high), row.scale * column.high, sum);
+    if (has_minimum) sum = fmaf(row.scaled_sum, column.minimum, sum);
+    return sum;
+  }
+
+  PanelPlace place;
   const uint8_t* values;
   const uint8_t* scales;
-  uint32_t words[2][2];
-  ColumnScales of_sums[2][2];
+  bool halves, has_minimum;
 };
 
 // The rows of a that a lane multiplies in a tile of 16: group and group + 8. Those of a group's
@@ -250,66 +332,81 @@ struct RowsOfLane {
   int32_t looked_up[2];
 };
 
-// The rows of a warp's tile of 16, at one block.
-struct BlockRowsOfWarp {
-  template <bool kGrouped>
-  __device__ __forceinline__ BlockRowsOfWarp(const GemmArgs& args, const RowsOfLane<kGrouped>& rows,
-                                             int block, const Lane& lane) {
-    const auto* a = static_cast<const uint32_t*>(args.a);
-    const int64_t blocks = args.words / kBlockWords;
+// The lane's words of a tile of 16 rows, at one block. Rows that do not exist are 0.
+template <bool kGrouped>
+__device__ __forceinline__ void LoadRows(const GemmArgs& args, const RowsOfLane<kGrouped>& rows,
+                                         int block, const Lane& lane, uint32_t (&words)[4]) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int64_t row = rows.Row(i);
-      const bool exists = rows.Exists(i);
-      const uint32_t* of_row = a + row * args.lda + block * kBlockWords;
-      words[i] = exists ? of_row[lane.quad] : 0u;
-      words[2 + i] = exists ? of_row[lane.quad + 4] : 0u;
-      const float* of_block = args.a_scales + 2 * (row * blocks + block);
-      scale[i] = exists ? of_block[0] : 0.0f;
-      scaled_sum[i] = exists ? of_block[1] : 0.0f;
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t* of_row =
+        static_cast<const uint32_t*>(args.a) + rows.Row(i) * args.lda + block * kBlockWords;
+    words[i] = rows.Exists(i) ? of_row[lane.quad] : 0u;
+    words[2 + i] = rows.Exists(i) ? of_row[lane.quad + 4] : 0u;
+  }
+}
+__device__ __forceinline__ RowScales LoadRowScales(const GemmArgs& args, int64_t row, bool exists,
+                                                   int block) {
+  if (!exists) return {0.0f, 0.0f};
+  const float* at = args.a_scales + 2 * (row * (args.words / kBlockWords) + block);
+  return {at[0], at[1]};
+}
+
+// A panel at one block, as a lane loads it.
+struct LoadedBlock {
+  __device__ __forceinline__ LoadedBlock(const BlockPanel& panel, int block, const Lane& lane) {
+    panel.Load(block, lane, words);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int column = i / 2 * 8 + 2 * lane.quad + i % 2;
+      scales[i / 2][i % 2] = panel.LoadScales(block, column);
     }
   }
 
-  uint32_t words[4];
-  float scale[2], scaled_sum[2];
+  RawWord words[2][2];
+  RawScales scales[2][2];  // of the columns whose sums the lane has
 };
 
-// Adds one block to the sums of 16 rows and 16 columns.
-__device__ __forceinline__ void AddBlock(const BlockRowsOfWarp& rows,
-                                         const BlockPanelOfWarp& columns, float (&sums)[2][4]) {
-  const bool halves = columns.panel.kind == BlockScales::kSuperHalves;
-  const bool has_minimum = HasMinimum(columns.panel);
+// And as it multiplies with it.
+struct DecodedBlock {
+  __device__ __forceinline__ DecodedBlock(const BlockPanel& panel, const LoadedBlock& loaded,
+                                          const Lane& lane) {
+    panel.Decode(loaded.words, lane, words);
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    int32_t low[4] = {}, high[4] = {};
-    if (halves) {
-      MmaInt8(low, rows.words, {columns.words[half][0], 0u});
-      MmaInt8(high, rows.words, {0u, columns.words[half][1]});
-    } else {
-      MmaInt8(low, rows.words, columns.words[half]);
+    for (int i = 0; i < 4; ++i) {
+      scales[i / 2][i % 2] = panel.ScalesOf(loaded.scales[i / 2][i % 2]);
     }
+  }
+
+  uint32_t words[2][2];
+  ColumnScales scales[2][2];
+};
+
+// Adds a block to the sums of 16 rows and 16 columns.
+__device__ __forceinline__ void AddBlock(const BlockPanel& panel, const DecodedBlock& block,
+                                         const uint32_t (&rows)[4], const RowScales (&scales)[2],
+                                         float (&sums)[2][4]) {
+  int32_t low[2][4] = {}, high[2][4] = {};
+  panel.Multiply(rows, block.words, low, high);
 #pragma unroll
-    for (int c = 0; c < 4; ++c) {
-      const ColumnScales& scales = columns.of_sums[half][c % 2];
-      float& sum = sums[half][c];
-      sum = fmaf(static_cast<float>(low[c]), rows.scale[c / 2] * scales.low, sum);
-      if (halves) sum = fmaf(static_cast<float>(high[c]), rows.scale[c / 2] * scales.high, sum);
-      if (has_minimum) sum = fmaf(rows.scaled_sum[c / 2], scales.minimum, sum);
-    }
+  for (int i = 0; i < 8; ++i) {
+    const int half = i / 4, c = i % 4;
+    sums[half][c] = panel.Join(sums[half][c], low[half][c], high[half][c], scales[c / 2],
+                               block.scales[half][c % 2]);
   }
 }
 
-template <int kTiles, GemmOutput kOutput, typename Out, bool kGrouped>
+template <GemmOutput kOutput, typename Out, bool kGrouped>
 __device__ __forceinline__ void MultiplyBlocks(const GemmArgs& args) {
   constexpr bool kGated = kOutput == GemmOutput::kGated;
+  constexpr int kTiles = kBlockTiles<kOutput>;
   const Lane lane;
   const BlockRows<kGrouped> rows(args);
   const int output_panel = static_cast<int>(blockIdx.x);
   const int of_w = args.panels != nullptr ? args.panels[output_panel] : output_panel;
   const int64_t first = static_cast<int64_t>(blockIdx.y) * 16 * kTiles;
   if (kGrouped && first >= rows.count) return;
-  BlockPanelOfWarp gate(args, of_w);
-  BlockPanelOfWarp up(args, of_w + (kGated ? args.up_panel : 0));
+  const BlockPanel gate(args, of_w);
+  const BlockPanel up(args, of_w + (kGated ? args.up_panel : 0));
   float sums[kTiles][2][4] = {}, up_sums[kTiles][2][4] = {};
   RowsOfLane<kGrouped> of_tiles[kTiles];
 #pragma unroll
@@ -317,15 +414,23 @@ __device__ __forceinline__ void MultiplyBlocks(const GemmArgs& args) {
     of_tiles[tile] = RowsOfLane<kGrouped>(rows, first + 16 * tile, lane);
   }
   const int num_blocks = args.words / kBlockWords;
+  LoadedBlock next_gate(gate, 0, lane), next_up(kGated ? up : gate, 0, lane);
 #pragma unroll 1
   for (int block = 0; block < num_blocks; ++block) {
-    gate.Load(block, lane);
-    if constexpr (kGated) up.Load(block, lane);
+    const DecodedBlock of_gate(gate, next_gate, lane), of_up(kGated ? up : gate, next_up, lane);
+    if (block + 1 < num_blocks) {
+      next_gate = LoadedBlock(gate, block + 1, lane);
+      if constexpr (kGated) next_up = LoadedBlock(up, block + 1, lane);
+    }
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
-      const BlockRowsOfWarp of_tile(args, of_tiles[tile], block, lane);
-      AddBlock(of_tile, gate, sums[tile]);
-      if constexpr (kGated) AddBlock(of_tile, up, up_sums[tile]);
+      const RowsOfLane<kGrouped>& of_tile = of_tiles[tile];
+      uint32_t words[4];
+      LoadRows(args, of_tile, block, lane, words);
+      const RowScales scales[2] = {LoadRowScales(args, of_tile.Row(0), of_tile.Exists(0), block),
+                                   LoadRowScales(args, of_tile.Row(1), of_tile.Exists(1), block)};
+      AddBlock(gate, of_gate, words, scales, sums[tile]);
+      if constexpr (kGated) AddBlock(up, of_up, words, scales, up_sums[tile]);
     }
   }
 #pragma unroll
@@ -340,20 +445,21 @@ __device__ __forceinline__ void MultiplyBlocks(const GemmArgs& args) {
   }
 }
 
-// Grid: panels of the output, 16 kTiles rows. A block is one warp.
-template <int kTiles, GemmOutput kOutput, typename Out>
+// Products of many rows. Grid: panels of the output, 16 kBlockTiles rows. A block is one warp.
+template <GemmOutput kOutput, typename Out>
 __global__ void __launch_bounds__(32, 1) BlocksGemmKernel(GemmArgs args) {
   LetNextKernelStart();
   WaitForPreviousKernel();
-  MultiplyBlocks<kTiles, kOutput, Out, false>(args);
+  MultiplyBlocks<kOutput, Out, false>(args);
 }
 
-// Grid: panels of the output, 16 kTiles rows, groups. Blocks beyond a group's rows end at once.
-template <int kTiles, GemmOutput kOutput, typename Out>
+// Grid: panels of the output, 16 kBlockTiles rows, groups. Blocks beyond a group's rows end at
+// once.
+template <GemmOutput kOutput, typename Out>
 __global__ void __launch_bounds__(32, 1) GroupedBlocksGemmKernel(GemmArgs args) {
   LetNextKernelStart();
   WaitForPreviousKernel();
-  MultiplyBlocks<kTiles, kOutput, Out, true>(ArgsOfGroup<true>(args));
+  MultiplyBlocks<kOutput, Out, true>(ArgsOfGroup<true>(args));
 }
 
 // Grid: tokens. The table's rows are those of a PackedWeight of blocks. X: of the residual stream.
@@ -367,10 +473,10 @@ __global__ void EmbedBlocksKernel(EmbedArgs a) {
   const auto* table = static_cast<const uint8_t*>(a.table);
   for (int i = static_cast<int>(threadIdx.x); i < a.hidden; i += kRowThreads) {
     const int block = i / kBlockTerms, in_block = i % kBlockTerms;
-    const ColumnScales scales(table + panel.scales, panel, block, column);
-    const uint32_t word =
-        BlockWord(table + panel.values + static_cast<int64_t>(block) * ValueBytes(panel), panel,
-                  in_block / 4, column);
+    const ColumnScales scales(RawScales(table + panel.scales, panel, block, column), panel.kind);
+    const uint8_t* values = table + panel.values + static_cast<int64_t>(block) * ValueBytes(panel);
+    const int quad = in_block / 4;
+    const uint32_t word = WordOf(LoadRawWord(values, panel, quad, column), panel, quad);
     const auto element = static_cast<float>(static_cast<int8_t>(word >> (in_block % 4 * 8)));
     float value = (in_block < kBlockTerms / 2 ? scales.low : scales.high) * element;
     if (HasMinimum(panel)) value = value + scales.minimum;

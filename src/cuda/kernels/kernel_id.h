@@ -4,7 +4,7 @@
 
 namespace skein::cuda {
 
-// Every kernel for every type (kernel_table.h has the functions).
+// Every kernel for every type (table/ has the functions).
 enum class KernelId : uint8_t {
   kEmbedF32,
   kEmbedBf16,

@@ -9,6 +9,7 @@
 #include "cuda/kernels/encoder_rows.h"
 #include "cuda/kernels/experts.h"
 #include "cuda/kernels/gemm_blocks.h"
+#include "cuda/kernels/gemm_blocks_few.h"
 #include "cuda/kernels/gemm_tiles.h"
 #include "cuda/kernels/heads.h"
 #include "cuda/kernels/largest.h"
@@ -215,17 +216,31 @@ Launch PersistentLaunch(GemmOutput output, GemmArgs args, const GemmChoice& choi
           PersistentGemmArgs{args, {rows, weights}}};
 }
 
+// Whether FewBlocksGemmKernel computes a product. BlocksGemmKernel is for grids of which each
+// multiprocessor holds eight blocks: then they wait for memory at the same time.
+bool HasFewBlockRows(const GemmArgs& args) {
+  constexpr int64_t kRows = 64, kBlocksHeld = 1024;
+  return args.m <= kRows ||
+         NumBlocks(args.columns, kPanelColumns) * CeilDiv(args.m, kRows) < kBlocksHeld;
+}
+
 // `few`: the kernel for few rows, which that for many follows.
 Launch BlocksGemmLaunch(KernelId few, bool many, bool gates, const GemmArgs& args) {
   SKEIN_CHECK(args.words % kBlockWords == 0 && args.lda >= args.words && args.m >= 1);
-  const int many_tiles =
-      gates ? kManyBlockTiles<GemmOutput::kGated> : kManyBlockTiles<GemmOutput::kStore>;
-  return {
-      static_cast<KernelId>(static_cast<int>(few) + (many ? 1 : 0)),
-      {{NumBlocks(args.columns, kPanelColumns), NumBlocks(args.m, 16 * (many ? many_tiles : 1))},
-       kWarpThreads,
-       0},
-      args};
+  const uint32_t panels = NumBlocks(args.columns, kPanelColumns);
+  if (!many) {
+    const size_t shared_bytes =
+        gates ? sizeof(TurnOfBlocks<GemmOutput::kGated>) : sizeof(TurnOfBlocks<GemmOutput::kStore>);
+    return {few,
+            {{panels, NumBlocks(args.m, kFewBlockTileRows)},
+             kFewBlockThreads,
+             static_cast<uint32_t>(shared_bytes)},
+            args};
+  }
+  const int tiles = gates ? kBlockTiles<GemmOutput::kGated> : kBlockTiles<GemmOutput::kStore>;
+  return {static_cast<KernelId>(static_cast<int>(few) + 1),
+          {{panels, NumBlocks(args.m, 16 * tiles)}, kWarpThreads, 0},
+          args};
 }
 
 Launch BlocksGemmLaunch(GemmOutput output, DType gated, const GemmArgs& args) {
@@ -233,7 +248,7 @@ Launch BlocksGemmLaunch(GemmOutput output, DType gated, const GemmArgs& args) {
   KernelId few = KernelId::kBlocksStore;
   if (output == GemmOutput::kAdd) few = KernelId::kBlocksAdd;
   if (gates) few = gated == DType::kBf16 ? KernelId::kBlocksGatedBf16 : KernelId::kBlocksGatedF32;
-  return BlocksGemmLaunch(few, args.m > 16, gates, args);
+  return BlocksGemmLaunch(few, !HasFewBlockRows(args), gates, args);
 }
 
 Launch GroupedBlocksLaunch(GemmOutput output, DType gated, bool many, const GemmArgs& args) {
