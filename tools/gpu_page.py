@@ -230,7 +230,7 @@ def page(data):
         "A100: 312 TFLOP/s and 2.04 TB/s. H200: 989 TFLOP/s and 4.8 TB/s.", "",
         *gpu_roofline.lines(), "",
         "## Registers", "",
-        "From `ptxas -v` of CUDA 13.0 and 13.5, whichever has more: registers of a thread, in units of 8, and warps that a multiprocessor holds of those that it could. Kernels of attention and of experts, and FinishLogits, were compiled anew by 13.0 alone. No",
+        "From `ptxas -v` of CUDA 13.0 and 13.5, whichever has more: registers of a thread, in units of 8, and warps that a multiprocessor holds of those that it could. No",
         "kernel spills. The test `cuda_registers` of a build with `CUDA=1` holds later builds to these numbers. `tools/ptxas_table.py --table`",
         "prints them. Tiles of products are (warps, panels of 16 columns for each warp, rows, stages, steps between two barriers).", "",
         ptxas_table.table(json.loads(ptxas_table.COMMITTED.read_text())), ""])
