@@ -22,21 +22,8 @@ namespace {
 constexpr int64_t kGiB = int64_t{1} << 30;
 constexpr int kThreads = 2;
 
-ModelConfig Qwen3() {  // Qwen3 with 0.6B parameters
-  ModelConfig config;
-  config.vocab_size = 151936;
-  config.hidden_size = 1024;
-  config.intermediate_size = 3072;
-  config.num_layers = 28;
-  config.num_heads = 16;
-  config.num_kv_heads = 8;
-  config.head_dim = 128;
-  config.max_position = 40960;
-  return config;
-}
-
 TEST(MemoryPlan, TheLongestInputIsTheLastThatFits) {
-  const ModelConfig config = Qwen3();
+  const ModelConfig config = testing::Qwen3Shape();
   for (const PrefillMode& mode : PrefillModes()) {
     SCOPED_TRACE(mode.name);
     EXPECT_EQ(FindPrefillMode(mode.name), &mode);
@@ -56,7 +43,8 @@ TEST(MemoryPlan, TheLongestInputIsTheLastThatFits) {
 // parts allow inputs more than eight times as long as the paged cache does.
 TEST(MemoryPlan, EachPartOfHybridPrefillingAllowsLongerInputs) {
   const auto longest = [](const char* name) {
-    return MaxInputTokens(Qwen3(), DType::kBf16, *FindPrefillMode(name), 2 * kGiB, kThreads);
+    return MaxInputTokens(testing::Qwen3Shape(), DType::kBf16, *FindPrefillMode(name), 2 * kGiB,
+                          kThreads);
   };
   EXPECT_LT(longest("paged"), longest("chunked"));
   EXPECT_LT(longest("paged"), longest("drop-kv"));
@@ -68,7 +56,7 @@ TEST(MemoryPlan, EachPartOfHybridPrefillingAllowsLongerInputs) {
 }
 
 TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
-  const ModelConfig config = Qwen3();
+  const ModelConfig config = testing::Qwen3Shape();
   const int64_t block_bytes = config.KvBytesPerToken(DType::kBf16) * kBlockTokens;
   const auto limits = [](int32_t n) {
     const StepBounds bounds = StepBoundsOf(Retention::kPrefix, n, 512);
@@ -121,7 +109,7 @@ TEST(MemoryPlan, WhatARequestDoesNotNeedIsTheCaches) {
 }
 
 TEST(MemoryPlan, WhatIsDrawnFromNeedsCandidates) {
-  const ModelConfig config = Qwen3();
+  const ModelConfig config = testing::Qwen3Shape();
   EXPECT_EQ(SamplerBytes(config, kThreads, false), kThreads * 12 * config.vocab_size);
   EXPECT_EQ(SamplerBytes(config, kThreads, true), kThreads * 20 * config.vocab_size);
 }

@@ -237,6 +237,37 @@ inline StepPlan WithStates(const Executor& executor, StepPlan plan) {
   return plan;
 }
 
+// Gives the signal at each of the `num_launches` launches of a plan on the leading device in turn.
+// A task that stops lets another one run, and goes on. All results are those expected. `watch`,
+// called with the launch before a task begins, returns what checks the devices at its stop. Returns
+// the number of stops.
+template <class Watch>
+int64_t StopAtEachLaunch(Both& both, const StepPlan& plan, const StepResults& expected,
+                         const StepPlan& other_plan, int64_t num_launches, const Watch& watch) {
+  cuda::CudaExecutor& executor = both.cuda.executor();
+  const StepResults other_expected = RunPlan(executor, other_plan);
+  std::atomic<bool> preempt{false};
+  int64_t launches_left = -1;
+  both.device.set_before_launch([&] { preempt = preempt || launches_left-- == 0; });
+  int64_t num_stops = 0;
+  for (int64_t k = 0; k < num_launches; ++k) {
+    preempt = false;
+    const auto check = watch(k);
+    const auto task = executor.Begin(plan);
+    launches_left = k;
+    if (executor.Resume(*task, preempt) == TaskStatus::kPreempted) {
+      ++num_stops;
+      check();
+      launches_left = -1;
+      ExpectSame(RunPlan(executor, other_plan), other_expected);
+      RunToEnd(executor, *task);
+    }
+    ExpectSame(executor.Results(*task), expected);
+  }
+  both.device.set_before_launch({});
+  return num_stops;
+}
+
 // A request's tokens and parameters. Tests make its plan rows by hand.
 struct Sequence {
   Sequence(Random& random, int32_t vocab, int32_t num_tokens, int32_t first_block)

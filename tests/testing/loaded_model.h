@@ -24,6 +24,20 @@ namespace skein::testing {
 
 using Logits = std::vector<float>;  // [vocab]
 
+// The shape of Qwen3-0.6B, for plans of memory.
+inline ModelConfig Qwen3Shape() {
+  ModelConfig config;
+  config.vocab_size = 151936;
+  config.hidden_size = 1024;
+  config.intermediate_size = 3072;
+  config.num_layers = 28;
+  config.num_heads = 16;
+  config.num_kv_heads = 8;
+  config.head_dim = 128;
+  config.max_position = 40960;
+  return config;
+}
+
 // Passes every call on, and raises a flag after the call that `calls_left` counts down to.
 class StoppingKernels final : public Kernels {
  public:

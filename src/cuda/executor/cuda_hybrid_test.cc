@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <string>
 #include <vector>
 
@@ -24,8 +23,8 @@ using testing::LoadedModel;
 using testing::ModelDir;
 using testing::Random;
 using testing::RunPlan;
-using testing::RunToEnd;
 using testing::Sequence;
+using testing::StopAtEachLaunch;
 
 Both InChunks(const std::string& dir, int32_t chunk_tokens,
               const std::string& quantization = "auto",
@@ -133,7 +132,6 @@ TEST(CudaHybrid, StopsAtEachLaunchChangeNothing) {
   sequence.blocks = {0};  // the other blocks are the pass's own
   const StepPlan plan = OneShotPlan{{sequence.Whole()}}, other_plan = OneShotPlan{{other.Whole()}};
   const StepResults expected = RunPlan(*both.cpu, plan);
-  const StepResults other_expected = RunPlan(executor, other_plan);
   const FakeDevice& fake = both.device.fake();
   const int64_t before = fake.num_launches();
   ExpectSame(RunPlan(executor, plan), expected);
@@ -141,26 +139,14 @@ TEST(CudaHybrid, StopsAtEachLaunchChangeNothing) {
   // Three chunks of each layer but the last, which gathers one row.
   const int64_t num_layers = both.model.config().num_layers;
   EXPECT_GE(num_launches, (num_layers - 1) * 3 * 8);
-  std::atomic<bool> preempt{false};
-  int64_t launches_left = -1;
-  both.device.set_before_launch([&] { preempt = preempt || launches_left-- == 0; });
-  int64_t num_stops = 0;
-  for (int64_t k = 0; k < num_launches; ++k) {
-    preempt = false;
-    const int64_t first = fake.num_launches();
-    const auto task = executor.Begin(plan);
-    launches_left = k;
-    if (executor.Resume(*task, preempt) == TaskStatus::kPreempted) {
-      ++num_stops;
-      constexpr int64_t kLaunchesOfAnOperator = 2;
-      EXPECT_LE(fake.num_launches() - first - k, kLaunchesOfAnOperator);
-      EXPECT_EQ(fake.num_launches(), fake.num_launches_done());
-      launches_left = -1;
-      ExpectSame(RunPlan(executor, other_plan), other_expected);
-      RunToEnd(executor, *task);
-    }
-    ExpectSame(executor.Results(*task), expected);
-  }
+  const int64_t num_stops =
+      StopAtEachLaunch(both, plan, expected, other_plan, num_launches, [&](int64_t k) {
+        return [&fake, k, first = fake.num_launches()] {
+          constexpr int64_t kLaunchesOfAnOperator = 2;
+          EXPECT_LE(fake.num_launches() - first - k, kLaunchesOfAnOperator);
+          EXPECT_EQ(fake.num_launches(), fake.num_launches_done());
+        };
+      });
   EXPECT_GE(num_stops, num_launches - 4);
 }
 
@@ -195,21 +181,9 @@ TEST(CudaHybrid, OperatorsRunChunkByChunk) {
   EXPECT_EQ(rows, (std::vector<int32_t>{16, 16, 16, 4, 4, 4}));
 }
 
-ModelConfig Qwen3() {  // Qwen3 with 0.6B parameters
-  ModelConfig config;
-  config.vocab_size = 151936;
-  config.hidden_size = 1024;
-  config.intermediate_size = 3072;
-  config.num_layers = 28;
-  config.num_heads = 16;
-  config.num_kv_heads = 8;
-  config.head_dim = 128;
-  return config;
-}
-
 // As on the processor: the residual stream, q, and the keys and values of one layer.
 TEST(DevicePlan, HybridNeedsTheHiddenStateQAndOneLayersKeysAndValues) {
-  const ModelConfig config = Qwen3();
+  const ModelConfig config = testing::Qwen3Shape();
   ActivationShape shape(config);
   shape.num_positions = 65536;
   shape.kv_block_bytes = KvBlockBytes(config, DType::kBf16) / config.num_layers;
@@ -228,7 +202,7 @@ TEST(DevicePlan, HybridNeedsTheHiddenStateQAndOneLayersKeysAndValues) {
 }
 
 TEST(DevicePlan, HybridReachesFurtherThanPlain) {
-  const ModelConfig config = Qwen3();
+  const ModelConfig config = testing::Qwen3Shape();
   const auto longest = [&](const char* mode) {
     return MaxInputTokens(int64_t{8} << 30, [&](int32_t n) {
       return DeviceRequestBytes(config, DType::kBf16, *FindPrefillMode(mode), n);

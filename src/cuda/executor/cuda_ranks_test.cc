@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <string>
 #include <vector>
 
@@ -20,8 +19,8 @@ using testing::LoadedModel;
 using testing::ModelDir;
 using testing::Random;
 using testing::RunPlan;
-using testing::RunToEnd;
 using testing::Sequence;
+using testing::StopAtEachLaunch;
 
 constexpr StepStates kTwoSteps = {.num_steps = 2};
 
@@ -167,28 +166,15 @@ TEST(CudaRanks, AllStopAtTheSameOperator) {
   FakeDevice &lead = both.device.fake(), &peer = both.peers[0]->fake();
   const StepResults expected = RunPlan(executor, plan);
   const int64_t num_launches = lead.num_launches(), num_of_layers = peer.num_launches();
-  const StepResults other_expected = RunPlan(executor, other_plan);
-  std::atomic<bool> preempt{false};
-  int64_t launches_left = -1;
-  both.device.set_before_launch([&] { preempt = preempt || launches_left-- == 0; });
-  int num_stops = 0;
-  for (int64_t k = 0; k < num_launches; ++k) {
-    preempt = false;
-    const int64_t lead_before = lead.num_launches(), peer_before = peer.num_launches();
-    const auto task = executor.Begin(plan);
-    launches_left = k;
-    if (executor.Resume(*task, preempt) == TaskStatus::kPreempted) {
-      ++num_stops;
-      const int64_t num_lead = lead.num_launches() - lead_before;
-      EXPECT_EQ(peer.num_launches() - peer_before, std::min(num_lead, num_of_layers));
-      EXPECT_EQ(lead.num_launches(), lead.num_launches_done());
-      EXPECT_EQ(peer.num_launches(), peer.num_launches_done());
-      launches_left = -1;
-      ExpectSame(RunPlan(executor, other_plan), other_expected);
-      RunToEnd(executor, *task);
-    }
-    ExpectSame(executor.Results(*task), expected);
-  }
+  const int64_t num_stops =
+      StopAtEachLaunch(both, plan, expected, other_plan, num_launches, [&](int64_t) {
+        return [&, lead_before = lead.num_launches(), peer_before = peer.num_launches()] {
+          const int64_t num_lead = lead.num_launches() - lead_before;
+          EXPECT_EQ(peer.num_launches() - peer_before, std::min(num_lead, num_of_layers));
+          EXPECT_EQ(lead.num_launches(), lead.num_launches_done());
+          EXPECT_EQ(peer.num_launches(), peer.num_launches_done());
+        };
+      });
   EXPECT_GE(num_stops, num_launches - 4);
 }
 

@@ -71,7 +71,7 @@ class FewRowsOfBlocks {
       }
     }
   }
-  // And of a. Half of the lanes have a row's scales, half a column's.
+  // And of a. scale_row: the row whose scales the lane loads.
   __device__ __forceinline__ void LoadRowsOf(int turn, const RowsOfLane<kGrouped>& rows,
                                              int64_t scale_row, bool exists) {
 #pragma unroll

@@ -250,14 +250,7 @@ TEST_P(ForwardHybridTest, WhatIsKeptIsTheSameAsThatOfThePlainPass) {
 }
 
 TEST(ForwardWorkspace, HybridNeedsTheHiddenStateQAndOneLayersKeysAndValues) {
-  ModelConfig config;  // of the 0.6B shape
-  config.vocab_size = 151936;
-  config.hidden_size = 1024;
-  config.intermediate_size = 3072;
-  config.num_layers = 28;
-  config.num_heads = 16;
-  config.num_kv_heads = 8;
-  config.head_dim = 128;
+  const ModelConfig config = testing::Qwen3Shape();
   const auto per_token = [&](int32_t chunk, ChunkOutputs outputs) {
     const auto bytes = [&](int32_t tokens) {
       return ForwardWorkspace::Bytes(config, DType::kBf16,

@@ -442,13 +442,7 @@ INSTANTIATE_TEST_SUITE_P(Models, HeadGoldenTest,
                          });
 
 TEST(ForwardWorkspace, LogitsOfALongPromptNeedAFixedAmount) {
-  ModelConfig config;  // of the 0.6B shape
-  config.vocab_size = 151936;
-  config.hidden_size = 1024;
-  config.intermediate_size = 3072;
-  config.num_heads = 16;
-  config.num_kv_heads = 8;
-  config.head_dim = 128;
+  const ModelConfig config = testing::Qwen3Shape();
   const ForwardLimits limits = {.max_tokens = 512};
   const size_t bytes = ForwardWorkspace::OutputBytes(config, DType::kBf16, limits);
   EXPECT_LE(bytes, size_t{64} << 20);
