@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apps/host/choice.h"
+#include "apps/host/help.h"
 #include "apps/host/model_choices.h"
 #include "apps/model/mil_gpu.h"
 #include "apps/model/mil_prove.h"
@@ -289,6 +290,8 @@ void AddModelMilCommand(CLI::App* model, int* exit_status) {
   app->add_option("--json", options->json, "Write the results to this file");
   app->add_option("--run-mode", options->run_mode)->check(CLI::IsMember(names))->group("");
   app->add_option("--run-tokens", options->run_tokens)->check(CLI::Range(1, 1 << 28))->group("");
+  ShowFirst(app, {"--memory", "--gpu", "--prove", "--time", "--repetitions", "--chunks", "--modes",
+                  "--dtype", "--threads", "--json"});
   app->callback([options, exit_status] {
     const Status status = RunModelMil(*options);
     if (status.ok()) return;
