@@ -70,6 +70,8 @@ class Admission {
   // Prepares the sequence's next row, of `num_tokens` tokens. Returns false if no state is
   // available for the row's end.
   bool BeginRow(Sequence* sequence, int32_t num_tokens);
+  // The row that has begun is not planned after all.
+  void CancelRow(Sequence* sequence) { sequence->blocks.CancelRow(blocks_); }
   // Lets the row, which is not yet planned, or a later row leave a snapshot at the last block end
   // within these tokens. Does nothing in a model without states.
   void AddSnapshot(const StepRow& row, int32_t num_tokens);

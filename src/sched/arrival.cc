@@ -140,8 +140,6 @@ std::unique_ptr<RequestRecord> MakeRecord(const SchedulerConfig& config, Request
   record->whole = RunsWhole(config, request);
   record->tail_len = record->whole ? 1 : TailOf(request);
   record->next_prompt_logprob = FirstPromptLogprob(request);
-  record->shares_prefix =
-      !record->whole && (!request.prompt_logprobs || record->next_prompt_logprob > 1);
   record->decodes_in_own_steps = StopsSteps(config) && request.slo_tpot_us.has_value();
   record->num_live = NumSamples(request);
   record->live.assign(record->num_live, true);

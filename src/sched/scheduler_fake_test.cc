@@ -37,6 +37,16 @@ TEST(SchedulerWithFakeExecutor, EveryRequestHasTheTokensItHasAlone) {
   EXPECT_GT(sum.prefix_waits, kNumLoads / 100);
 }
 
+// Rows of decodes were taken out of a step while they held states for snapshots (the first two); a
+// request began behind a shared prefix that was not computed yet, once no one read the
+// log-probabilities of its prompt any more (the last).
+TEST(SchedulerWithFakeExecutor, LoadsThatOnceFailed) {
+  for (const uint64_t seed : {2752, 5131, 8595}) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    testing::RunRandomLoad(seed, 20);
+  }
+}
+
 TEST(SchedulerWithFakeExecutor, ALostDeviceFailsItsRequestsAlone) {
   for (uint64_t seed = 0; seed < kNumLoads / 3; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -103,9 +103,6 @@ struct RequestRecord {
   bool forked = false;     // the prompt is computed; each sample has a sequence of its own
   bool whole = false;      // the prompt must be computed in one row
   int32_t tail_len = 1;    // the last tokens of the prompt that must be computed in one row
-  // Whether another request may compute a part of the prompt's prefix. False if this request needs
-  // the hidden states of that part.
-  bool shares_prefix = true;
   // The first position with a wanted log-probability that has not been delivered; prompt_len if
   // there is none. A position that is computed again does not deliver its log-probability again.
   int32_t next_prompt_logprob = 0;
@@ -120,6 +117,12 @@ struct RequestRecord {
   RequestTimes times;
   std::vector<std::unique_ptr<Sequence>> sequences;
 };
+
+// Whether another request may compute a part of the prompt's prefix. False while the request needs
+// the hidden states of that part.
+inline bool SharesPrefix(const RequestRecord& request) {
+  return !request.whole && request.next_prompt_logprob > 1;
+}
 
 // The order of sequences: more urgent first, then earlier arrival, then lower sample.
 struct SequenceKey {

@@ -199,6 +199,10 @@ void SequenceBlocks::FinishRow(BlockManager* manager) {
   states_.FinishRow(&manager->states(), std::span(blocks_).first(num_published_));
 }
 
+void SequenceBlocks::CancelRow(BlockManager* manager) {
+  if (manager->states().enabled()) states_.CancelRow(&manager->states());
+}
+
 bool SequenceBlocks::AbandonRow(BlockManager* manager) {
   return !manager->states().enabled() || states_.AbandonRow(&manager->states());
 }

@@ -91,8 +91,10 @@ class SequenceBlocks {
   // the row is needed. Returns false if no state is available for it.
   bool BeginRow(BlockManager* manager, int32_t begin, int32_t num_tokens, bool keeps_state);
   const RowState& row_state() const { return states_.row(); }
-  // The row is computed and its blocks are published; or the row is given up (SequenceStates).
+  // The row is computed and its blocks are published; it is not planned after all; or it is given
+  // up (SequenceStates).
   void FinishRow(BlockManager* manager);
+  void CancelRow(BlockManager* manager);
   bool AbandonRow(BlockManager* manager);
   // Makes the state after the `num_computed` tokens a snapshot if they end with a published block
   // (SequenceStates::KeepEnd).

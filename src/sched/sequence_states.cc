@@ -51,6 +51,7 @@ void SequenceStates::WantSnapshot(int32_t num_tokens, bool tentative) {
 
 // Tentative snapshots near the row's end come first: most prompts differ in their last tokens.
 void SequenceStates::BeginRow(StatePool* pool, int32_t begin, int32_t num_tokens) {
+  SKEIN_CHECK(row_end_ == 0 && NumSnapshots() == 0);
   row_ = {.from = begin == 0 ? kNoState : start_ != kNoState ? start_ : own_, .to = own_};
   SKEIN_CHECK(begin == 0 || row_.from != kNoState);
   row_begin_ = begin;

@@ -33,7 +33,7 @@ class SequenceStates {
   // kMaxRowSnapshots are taken; tentative ones last.
   void WantSnapshot(int32_t num_tokens, bool tentative = false);
   // Prepares the states of the row of tokens [begin, begin + num_tokens). Takes states for its
-  // snapshots, as far as some are available.
+  // snapshots, as far as some are available. REQUIRES: no row has begun.
   void BeginRow(StatePool* pool, int32_t begin, int32_t num_tokens);
   // As WantSnapshot, also within the row that has begun and is not yet planned.
   void AddSnapshot(StatePool* pool, int32_t num_tokens);
@@ -46,6 +46,8 @@ class SequenceStates {
   // tentative. If another row follows, that takes a state, and needs more than an eighth of them to
   // be available. REQUIRES: the last row is computed and no other has begun.
   void KeepEnd(StatePool* pool, BlockId block, NextRow next);
+  // The row that has begun is not planned after all.
+  void CancelRow(StatePool* pool) { DropSnapshots(pool); }
   // The row is given up. Returns false if the row's start is lost, because the row writes its end
   // to the same state.
   bool AbandonRow(StatePool* pool);

@@ -72,6 +72,7 @@ void StepBuilder::AddDecodes(bool all) {
 
 void StepBuilder::RemoveDecodes() {
   tokens_left_ += static_cast<int32_t>(step_.decodes.size());
+  for (const StepRow& row : step_.decodes) admission_->CancelRow(row.sequence);
   step_.decodes.clear();
 }
 
@@ -240,7 +241,7 @@ Sequence* StepBuilder::NextOfDecodeSet(int32_t max_tokens,
 StepBuilder::Added StepBuilder::AddHead(Sequence* head) {
   // The request waits for the next step, which has room for it.
   if (admission_->RunsInOneStep(*head) && !HasRoomFor(*head)) return Added::kNoTokens;
-  const bool shares = head->state == SequenceState::kWaiting && head->request->shares_prefix;
+  const bool shares = head->state == SequenceState::kWaiting && SharesPrefix(*head->request);
   const bool forests = shares && config_.policies.forests;
   if (forests) {
     if (head->shared_prefix == nullptr && head->oneshot()) prefixes_->JoinExisting(head);

@@ -203,7 +203,7 @@ OrderView Ranks::ViewOf(const Sequence& sequence, int32_t num_cached) const {
 bool Ranks::IsWatched(const Sequence& sequence) const {
   if (sequence.state != SequenceState::kWaiting) return false;
   if (calibrates_) return true;
-  return config_.policies.forests && sequence.oneshot() && sequence.request->shares_prefix;
+  return config_.policies.forests && sequence.oneshot() && SharesPrefix(*sequence.request);
 }
 
 // Ranks all requests that wait for the first time. REQUIRES: no request is left out of the round.

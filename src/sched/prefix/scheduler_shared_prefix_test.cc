@@ -321,6 +321,28 @@ TEST(Forests, MembersAreRankedByWhatIsLeftOfThem) {
   EXPECT_LT(harness.finished_in[1], harness.finished_in[other]);
 }
 
+// A request that wants the log-probabilities of its whole prompt needs every token's hidden state.
+// It shares a prefix, and waits for it, once its first sample is cancelled, which has them.
+TEST(Forests, APromptWhoseLogprobsNobodyReadsWaitsForItsPrefix) {
+  EngineConfig config = SomeConfig();
+  config.scheduler.policies.order = Order::kSrjfCalibrated;
+  config.scheduler.max_num_batched_tokens = 64;
+  Harness harness(config);
+  for (int i = 0; i < 2; ++i) harness.Arrive(MakeRequest(128, 1, 8, 1 + i));
+  Request reader = MakeRequest(128, 1, 8, 3);
+  reader.prompt_logprobs = PromptLogprobsSpec{};
+  reader.generate().num_samples = 2;
+  const std::vector<TokenId> want = FakeExecutor::Expected({.vocab_size = kVocab}, reader, 1, 1);
+  const RequestId id = harness.Arrive(std::move(reader));
+  harness.expected[id] = want;
+  harness.scheduler.CancelSample(id, 0, harness.now_us);
+  while (harness.scheduler.Stats().shared_prefixes == 0) ASSERT_TRUE(harness.Step());
+  for (RequestId other = 0; other < id; ++other) harness.scheduler.Cancel(other, harness.now_us);
+  harness.RunAll();
+  EXPECT_EQ(harness.scheduler.Stats().shared_prefix_tokens, 128u);
+  EXPECT_TRUE(harness.logprob_positions[id].empty());
+}
+
 // A conversation's long prompt is being computed. Decisions on the same text wait for it.
 TEST(PrefixWait, PeersWaitForALeaderAndFindItsBlocks) {
   EngineConfig config = SomeConfig();

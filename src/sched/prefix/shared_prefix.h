@@ -10,9 +10,9 @@ namespace skein {
 
 struct Sequence;
 
-// A prefix that several waiting OneShot requests have in common and that is not cached: the parent
-// row of a forest. The prefix is computed once. Each member then begins at the prefix's end, in the
-// same step or in later steps:
+// A prefix that a waiting OneShot request has in common with other requests and that is not cached:
+// the parent row of a forest. The prefix is computed once. Each member then begins at the prefix's
+// end, in the same step or in later steps:
 //
 //   0            num_cached          num_computed        tokens.size()
 //   |-- attached ---|-- computed -------|-- to do -----------|
