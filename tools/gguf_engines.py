@@ -78,6 +78,11 @@ def post(url, body):
         return json.load(response)
 
 
+def resident_mib(pid):
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
 class Skein:
     """`skein serve FILE` with options; `isa` forces an instruction set, `caching` keeps computed prefixes."""
 
@@ -100,8 +105,7 @@ class Skein:
         self.server.__exit__(*exc)
 
     def resident_mib(self):
-        with open(f"/proc/{self.server.process.pid}/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+        return resident_mib(self.server.process.pid)
 
     def generate(self, prompt, tokens):
         return post(self.url + "/v1/completions", {"model": "m", "prompt": prompt, "max_tokens": tokens, "temperature": 0,
@@ -162,6 +166,27 @@ class Llama:
     def log_probabilities(self, prompt):
         answer = post(self.url + "/completion", {"prompt": prompt, "n_predict": 1, "temperature": 0, "n_probs": 200, "cache_prompt": False})
         return {entry["id"]: entry["logprob"] for entry in answer["completion_probabilities"][0]["top_logprobs"]}
+
+
+class LlamaServer(Llama):
+    """llama.cpp's own server, a program that was built for this machine."""
+
+    def __init__(self, program, file, slots):
+        self.server = Server(file, PORT)
+        threads = os.cpu_count()
+        self.server.command = list(map(str, [program, "-m", file, "--port", PORT, "-np", slots, "-c", 4096 * max(1, slots // 4), "-kvu",
+                                             "-t", threads, "-tb", threads, "--no-webui"]))
+
+    def __enter__(self):
+        self.server.__enter__()
+        self.url, self.load_s = self.server.url, self.server.ready_s
+        return self
+
+    def __exit__(self, *exc):
+        self.server.__exit__(*exc)
+
+    def resident_mib(self):
+        return resident_mib(self.server.process.pid)
 
 
 def agreement(reference, expected, found):

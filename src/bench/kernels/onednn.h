@@ -15,8 +15,8 @@ inline constexpr char kOneDnnModule[] = "skein_onednn.so";
 class OneDnnProduct {
  public:
   // Null if there is no module, or if it does not find oneDNN. Makes `num_weights` copies of w [n,
-  // k], in the order that oneDNN chooses. The type is bf16, or f32 if oneDNN has no product of bf16
-  // for this processor (2.6: below AVX-512).
+  // k], in the order that oneDNN chooses. The type is bf16, or f32 if the processor has no
+  // instruction that multiplies bf16.
   static std::unique_ptr<OneDnnProduct> Make(int32_t m, int32_t n, int32_t k,
                                              std::span<const Bf16> a, std::span<const Bf16> w,
                                              int num_weights, int num_threads);
