@@ -102,6 +102,7 @@ struct SchedulerConfig {
   DecodeFit decode_cost;  // the same for decodes that share prefixes
 
   int32_t num_kv_blocks = 0;              // blocks of 32 tokens
+  int32_t num_host_kv_blocks = 0;         // blocks that the host keeps of those evicted; 0: none
   int32_t num_states = 0;                 // states of a model with linear layers; 0: it has none
   int32_t max_model_len = 0;              // tokens: prompt and output together
   int32_t max_num_seqs = 64;              // samples decoded at once

@@ -47,8 +47,10 @@ struct EngineStats {
   uint64_t running_adapters = 0;
   uint64_t waiting_adapters = 0;
   int32_t kv_blocks_total = 0;
-  int32_t kv_blocks_used = 0;    // referenced by a request
-  int32_t kv_blocks_cached = 0;  // held by the prefix cache alone; evictable
+  int32_t kv_blocks_used = 0;        // referenced by a request
+  int32_t kv_blocks_cached = 0;      // held by the prefix cache alone; evictable
+  int32_t host_kv_blocks_total = 0;  // blocks that the memory of the host has room for
+  int32_t host_kv_blocks_used = 0;   // of those, with the contents of an evicted block
   // Decode set `prefix-homogeneous`: the length of the prefix that the whole batch shares.
   int64_t prefix_groups_shared_tokens = 0;
   // Counters.
@@ -57,13 +59,15 @@ struct EngineStats {
   uint64_t generation_tokens = 0;
   uint64_t prefix_cache_queries = 0;
   uint64_t prefix_cache_hits = 0;
-  uint64_t num_preemptions = 0;       // recomputations because KV ran out
-  uint64_t shared_prefixes = 0;       // computed once for several OneShot requests (forests)
-  uint64_t shared_prefix_tokens = 0;  // tokens that requests took from those prefixes
-  uint64_t prefix_waits = 0;          // requests that waited while another computed their prefix
-  uint64_t calls_refused = 0;         // by Submit and SubmitGroup, for the length of the queue
-  uint64_t calls_refused_early = 0;   // by CheckWait
-  uint64_t requests_oneshot = 0;      // finished requests, by execution class
+  uint64_t host_kv_blocks_saved = 0;   // evicted blocks that were copied to the host
+  uint64_t host_kv_blocks_loaded = 0;  // blocks that were copied back
+  uint64_t num_preemptions = 0;        // recomputations because KV ran out
+  uint64_t shared_prefixes = 0;        // computed once for several OneShot requests (forests)
+  uint64_t shared_prefix_tokens = 0;   // tokens that requests took from those prefixes
+  uint64_t prefix_waits = 0;           // requests that waited while another computed their prefix
+  uint64_t calls_refused = 0;          // by Submit and SubmitGroup, for the length of the queue
+  uint64_t calls_refused_early = 0;    // by CheckWait
+  uint64_t requests_oneshot = 0;       // finished requests, by execution class
   uint64_t requests_decode = 0;
   uint64_t decode_slots_taken = 0;   // slots that the decode set assigned; OneShot takes none
   uint64_t wasted_decode_slots = 0;  // slot-steps held by finished requests (request level)

@@ -318,7 +318,13 @@ bool EngineLoop::RunRound() {
 bool EngineLoop::ProfileWhileIdle() {
   if (profile_ == nullptr || events_.WaitFor(kQuiet)) return false;
   try {
-    core_.VisitBlocks([this](BlockManager* blocks) { profile_->UseFreeMemory(blocks); });
+    bool is_free = true;
+    core_.VisitBlocks([&](BlockManager* blocks) {
+      // The next step still copies blocks, which may be free by now, to the host.
+      is_free = blocks->host_copies().empty();
+      if (is_free) profile_->UseFreeMemory(blocks);
+    });
+    if (!is_free) return false;
     while (!profile_->done()) {
       Acknowledge();  // before the look at the queue: a later event stops the step
       if (events_.WaitFor(std::chrono::microseconds(0))) return true;

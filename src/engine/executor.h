@@ -25,7 +25,9 @@ class Executor {
   // The number of slots for the states that rows name (RowState); 0: rows have no states.
   virtual int32_t num_states() const { return 0; }
 
-  // Sets up a task; runs no operator. `plan` must outlive the task.
+  // Makes the plan's copies to and from the host, or gives them to the device ahead of anything
+  // else: nothing may fail before that, since the scheduler never plans them again. Then sets up a
+  // task; runs no operator. `plan` must outlive the task.
   virtual std::unique_ptr<Task> Begin(const StepPlan& plan) = 0;
 
   // Runs operators until the task is done or `preempt` reads true at a boundary. A preempted task

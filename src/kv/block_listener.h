@@ -7,7 +7,8 @@
 
 namespace skein {
 
-// Is told which blocks become findable in the prefix cache and which no longer are, in order.
+// Is told which blocks become findable in the prefix cache and which no longer are, in order. A
+// block that leaves the device for the host tier stays findable.
 // Called on the cache's thread from inside its functions; must not call back into the cache.
 class BlockListener {
  public:

@@ -17,16 +17,27 @@ PrefixKey KeyOf(const PrefixHashes& hashes, std::span<const int32_t> tokens, int
           .tokens = tokens.subspan(size_t{kBlockTokens} * i, kBlockTokens)};
 }
 
+HostKey HostKeyAt(const PrefixHashes& hashes, std::span<const int32_t> tokens, int32_t i) {
+  return {.hash = hashes[i],
+          .parent = i == 0 ? std::nullopt : std::optional(hashes[i - 1]),
+          .scope = hashes.scope(),
+          .tokens = tokens.subspan(size_t{kBlockTokens} * i, kBlockTokens)};
+}
+
 }  // namespace
 
-BlockManager::BlockManager(int32_t num_blocks, bool prefix_caching, int32_t num_states)
+BlockManager::BlockManager(int32_t num_blocks, bool prefix_caching, int32_t num_states,
+                           int32_t num_host_blocks)
     : pool_(num_blocks),
       index_(num_blocks),
       states_(num_states, num_blocks),
+      host_(num_host_blocks),
       prefix_caching_(prefix_caching) {
+  SKEIN_CHECK(num_host_blocks == 0 || (prefix_caching && num_states == 0));
   if (!prefix_caching) return;
   published_.reserve(num_blocks);
   evicted_.reserve(num_blocks);
+  if (host_.enabled()) host_copies_.reserve(size_t{2} * num_blocks);
 }
 
 void BlockManager::ForgetChanges() {
@@ -38,12 +49,48 @@ BlockId BlockManager::Allocate() {
   if (pool_.num_free() == 0) {
     const BlockId evicted = pool_.EvictOldest();
     if (evicted == kNoBlock) return kNoBlock;
-    evicted_.push_back(index_.hash(evicted));
-    if (listener_ != nullptr) listener_->OnRemoved(index_.hash(evicted));
-    index_.Erase(evicted);
-    states_.Forget(evicted);
+    Evict(evicted);
   }
   return pool_.Take();
+}
+
+void BlockManager::Evict(BlockId block) {
+  if (host_.enabled()) {
+    SaveOnHost(block);
+  } else {
+    NoteRemoved(index_.hash(block));
+  }
+  index_.Erase(block);
+  states_.Forget(block);
+}
+
+void BlockManager::SaveOnHost(BlockId block) {
+  const HostTier::Saved saved = host_.Save(HostKeyOf(block));
+  if (saved.is_new) {
+    host_copies_.push_back({.block = block, .slot = saved.slot, .to_host = true});
+    ++num_saved_;
+  }
+  if (saved.dropped && !index_.ContainsHash(*saved.dropped)) NoteRemoved(*saved.dropped);
+}
+
+HostKey BlockManager::HostKeyOf(BlockId block) const {
+  const BlockId parent = index_.parent(block);
+  return {.hash = index_.hash(block),
+          .parent = parent == kNoBlock ? std::nullopt : std::optional(index_.hash(parent)),
+          .scope = index_.scope(block),
+          .tokens = index_.tokens(block)};
+}
+
+void BlockManager::NoteStored(const PrefixKey& key) {
+  published_.push_back(key.hash);
+  if (listener_ == nullptr) return;
+  const bool is_first = key.parent == kNoBlock;
+  listener_->OnStored(key, is_first ? std::nullopt : std::optional(index_.hash(key.parent)));
+}
+
+void BlockManager::NoteRemoved(uint64_t hash) {
+  evicted_.push_back(hash);
+  if (listener_ != nullptr) listener_->OnRemoved(hash);
 }
 
 BlockManager::Prefix BlockManager::FindPrefix(const PrefixHashes& hashes,
@@ -65,6 +112,10 @@ BlockManager::Prefix BlockManager::FindPrefix(const PrefixHashes& hashes,
   }
   if (blocks != nullptr) blocks->resize(blocks->size() - prefix.num_blocks + usable.num_blocks);
   usable.num_present = prefix.num_blocks;
+  if (!host_.enabled()) return usable;
+  int32_t end = prefix.num_blocks;
+  while (end < max_blocks && host_.Find(HostKeyAt(hashes, tokens, end)) != kNoSlot) ++end;
+  usable.num_on_host = end - prefix.num_blocks;
   return usable;
 }
 
@@ -75,7 +126,8 @@ int32_t BlockManager::NumPresent(const PrefixHashes& hashes, int32_t max_blocks)
   int32_t missing = max_blocks + 1;  // the last of this many blocks is not present
   while (present + 1 < missing) {
     const int32_t middle = present + (missing - present) / 2;
-    (index_.ContainsHash(hashes[middle - 1]) ? present : missing) = middle;
+    const uint64_t hash = hashes[middle - 1];
+    (index_.ContainsHash(hash) || host_.ContainsHash(hash) ? present : missing) = middle;
   }
   return present;
 }
@@ -86,12 +138,14 @@ bool BlockManager::Publish(const PrefixHashes& hashes, std::span<const int32_t> 
   const PrefixKey key = KeyOf(hashes, tokens, i, i == 0 ? kNoBlock : blocks[i - 1]);
   const BlockId present = index_.Find(key);
   if (present == kNoBlock) {
+    const HostSlot slot = host_.Find(HostKeyAt(hashes, tokens, i));
+    if (slot == kNoSlot && host_.ContainsHash(key.hash)) return false;
     if (!index_.Insert(key, blocks[i])) return false;
     pool_.Keep(blocks[i]);
-    published_.push_back(key.hash);
-    if (listener_ != nullptr) {
-      const bool is_first = key.parent == kNoBlock;
-      listener_->OnStored(key, is_first ? std::nullopt : std::optional(index_.hash(key.parent)));
+    if (slot == kNoSlot) {
+      NoteStored(key);
+    } else {
+      host_.Demote(slot);
     }
   } else if (present != blocks[i]) {
     pool_.Ref(present);
@@ -99,6 +153,34 @@ bool BlockManager::Publish(const PrefixHashes& hashes, std::span<const int32_t> 
     blocks[i] = present;
   }
   return true;
+}
+
+// The last block first: a block is newer than the blocks behind it.
+void BlockManager::TouchOnHost(const PrefixHashes& hashes, std::span<const int32_t> tokens,
+                               int32_t first, int32_t count) {
+  for (int32_t i = first + count; i-- > first;) {
+    const HostSlot slot = host_.Find(HostKeyAt(hashes, tokens, i));
+    if (slot != kNoSlot) host_.Touch(slot);
+  }
+}
+
+// The slot is given away next: its contents are in two places.
+bool BlockManager::Load(const PrefixHashes& hashes, std::span<const int32_t> tokens, int32_t i,
+                        std::span<const BlockId> blocks) {
+  const HostSlot slot = host_.Find(HostKeyAt(hashes, tokens, i));
+  if (slot == kNoSlot) return false;
+  const PrefixKey key = KeyOf(hashes, tokens, i, i == 0 ? kNoBlock : blocks[i - 1]);
+  SKEIN_CHECK(index_.Insert(key, blocks[i]));
+  pool_.Keep(blocks[i]);
+  host_.Demote(slot);
+  host_copies_.push_back({.block = blocks[i], .slot = slot, .to_host = false});
+  ++num_loaded_;
+  return true;
+}
+
+void BlockManager::TakeHostCopies(std::vector<HostCopy>* copies) {
+  copies->assign(host_copies_.begin(), host_copies_.end());
+  host_copies_.clear();
 }
 
 std::vector<BlockManager::Run> BlockManager::Runs() const {
@@ -163,6 +245,19 @@ void BlockManager::CheckIntegrity() const {
     if (!index_.Contains(block) || index_.parent(block) == kNoBlock) continue;
     // A sequence that references a block references its parent, too.
     SKEIN_CHECK(pool_.ref_count(index_.parent(block)) >= pool_.ref_count(block));
+  }
+  if (host_.enabled()) CheckHost();
+}
+
+void BlockManager::CheckHost() const {
+  host_.CheckIntegrity();
+  for (HostSlot slot = 0; slot < host_.size(); ++slot) {
+    const std::optional<uint64_t> parent = host_.KeyOf(slot).parent;
+    SKEIN_CHECK(!parent || index_.ContainsHash(*parent) || host_.ContainsHash(*parent));
+  }
+  for (BlockId block = 0; block < num_blocks(); ++block) {
+    if (!index_.Contains(block) || !host_.ContainsHash(index_.hash(block))) continue;
+    SKEIN_CHECK(host_.Find(HostKeyOf(block)) != kNoSlot);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kv/block_pool.h"
+#include "kv/hash_slots.h"
 #include "kv/prefix_hashes.h"
 
 namespace skein {
@@ -29,7 +30,7 @@ class PrefixIndex {
   // Returns the block with this content, or kNoBlock.
   BlockId Find(const PrefixKey& key) const;
   // Whether any block has this hash.
-  bool ContainsHash(uint64_t hash) const { return slots_[SlotOf(hash)] != kNoBlock; }
+  bool ContainsHash(uint64_t hash) const { return table_.Find(hash) != kNoBlock; }
   // Indexes `block` under `key`. Returns false and changes nothing if other content has the hash.
   // REQUIRES: Find(key) == kNoBlock, the parent is indexed, the block is not indexed.
   bool Insert(const PrefixKey& key, BlockId block);
@@ -40,7 +41,11 @@ class PrefixIndex {
   BlockId parent(BlockId block) const { return entries_[block].parent; }
   // REQUIRES: the block is indexed.
   uint64_t hash(BlockId block) const { return entries_[block].hash; }
-  int32_t size() const { return size_; }
+  const PrefixScope& scope(BlockId block) const { return entries_[block].scope; }
+  std::span<const int32_t> tokens(BlockId block) const {  // [kBlockTokens]
+    return std::span(tokens_).subspan(size_t{kBlockTokens} * block, kBlockTokens);
+  }
+  int32_t size() const { return table_.size(); }
 
   // Aborts unless table and entries agree and the index is closed under prefixes. O(num_blocks).
   void CheckIntegrity() const;
@@ -54,15 +59,9 @@ class PrefixIndex {
     bool indexed = false;
   };
 
-  // The slot that holds `hash`, or the free slot for `hash`.
-  size_t SlotOf(uint64_t hash) const;
-  std::span<const int32_t> TokensOf(BlockId block) const;
-
   std::vector<Entry> entries_;   // [num_blocks]
   std::vector<int32_t> tokens_;  // [num_blocks][kBlockTokens]
-  // Open addressing with linear probing; the size is a power of two, at most half full.
-  std::vector<BlockId> slots_;
-  int32_t size_ = 0;
+  HashSlots table_;              // the block with each hash
 };
 
 }  // namespace skein

@@ -70,6 +70,7 @@ CpuExecutor::~CpuExecutor() {
 size_t CpuExecutor::activation_bytes() const { return state_bytes_; }
 
 std::unique_ptr<Task> CpuExecutor::Begin(const StepPlan& plan) {
+  SKEIN_CHECK(HostCopiesOf(plan).empty());  // its blocks are in the host's memory already
   context_.team->PinLeader();
   const bool apart = decodes_apart_ && std::holds_alternative<DecodePlan>(plan);
   StatePool& pool = apart ? decode_states_ : states_;

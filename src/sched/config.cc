@@ -90,6 +90,19 @@ Status SetStepTokens(SchedulerConfig* config) {
                             chunk, config->max_num_seqs, config->max_num_batched_tokens));
 }
 
+// REQUIRES: SetContiguous and SetWholePrompts were called.
+Status CheckHostBlocks(const SchedulerConfig& config) {
+  SKEIN_RETURN_IF_ERROR(CheckRange("num_host_kv_blocks", config.num_host_kv_blocks, 0, kMax));
+  if (config.num_host_kv_blocks == 0) return Status::Ok();
+  const auto refuse = [](const std::string& why) {
+    return Refuse("num_host_kv_blocks", "num_host_kv_blocks needs " + why);
+  };
+  if (!config.prefix_caching) return refuse("prefix caching");
+  if (config.num_states > 0) return refuse("a model without linear layers");
+  if (config.max_whole_prompt_len > 0) return refuse("prompts that need not run whole");
+  return Status::Ok();
+}
+
 Status SetContiguous(SchedulerConfig* config) {
   if (config->kv_storage != KvStorage::kContiguous) return Status::Ok();
   if (config->max_num_seqs != 1) {
@@ -169,6 +182,7 @@ Result<SchedulerConfig> MakeSchedulerConfig(const EngineConfig& config) {
     SKEIN_RETURN_IF_ERROR(SetWholePrompts(decodes, config.long_prompt_tokens, &scheduler));
   }
   SKEIN_RETURN_IF_ERROR(SetContiguous(&scheduler));
+  SKEIN_RETURN_IF_ERROR(CheckHostBlocks(scheduler));
   SKEIN_RETURN_IF_ERROR(CheckDeadlines(scheduler.deadlines));
   SKEIN_RETURN_IF_ERROR(CheckPreemption(scheduler.preemption));
   SKEIN_RETURN_IF_ERROR(CheckJct(scheduler.jct));

@@ -92,7 +92,27 @@ TEST(MakeSchedulerConfig, NamesWhatIsOutOfRange) {
   EXPECT_EQ(refused([](SchedulerConfig* c) { c->preemption.max_suspended_us = 0; }),
             "max_suspended_us");
   EXPECT_EQ(refused([](SchedulerConfig* c) { c->max_prefix_wait_us = -1; }), "max_prefix_wait_us");
+  EXPECT_EQ(refused([](SchedulerConfig* c) { c->num_host_kv_blocks = -1; }), "num_host_kv_blocks");
   EXPECT_EQ(refused([](SchedulerConfig*) {}), "");
+}
+
+TEST(MakeSchedulerConfig, BlocksOfTheHostNeedCachedPrefixesOfBlocksAlone) {
+  const auto refused = [](const auto& spoil) {
+    EngineConfig config = SmallConfig("prelude");
+    config.scheduler.num_host_kv_blocks = 4;
+    spoil(&config);
+    return MakeSchedulerConfig(config).status().param();
+  };
+  EXPECT_EQ(refused([](EngineConfig*) {}), "");
+  const char* const name = "num_host_kv_blocks";
+  EXPECT_EQ(refused([](EngineConfig* c) { c->scheduler.prefix_caching = false; }), name);
+  EXPECT_EQ(refused([](EngineConfig* c) { c->scheduler.num_states = 8; }), name);
+  EXPECT_EQ(refused([](EngineConfig* c) { c->reads_whole_prompts = true; }), name);
+  EXPECT_EQ(refused([](EngineConfig* c) {
+              c->scheduler.kv_storage = KvStorage::kContiguous;
+              c->scheduler.max_num_seqs = 1;
+            }),
+            name);
 }
 
 }  // namespace

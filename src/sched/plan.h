@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kv/block_pool.h"
+#include "kv/host_tier.h"
 #include "kv/state_pool.h"
 #include "skein/request.h"
 
@@ -152,17 +153,20 @@ struct BlockCopy {
   BlockId to = 0;
 };
 
-// The type of a plan tells which work the device does, and which state may outlive the step.
+// The type of a plan tells which work the device does, and which state may outlive the step. The
+// `host_copies` of a plan are made in their order, before the copies of blocks and the rows.
 
 // Complete or remaining prompts of requests that end with this step.
 struct OneShotPlan {
   std::vector<PlanRow> rows;
+  std::vector<HostCopy> host_copies = {};
 };
 
 // One token for each running sequence.
 struct DecodePlan {
   std::vector<BlockCopy> copies;
   std::vector<PlanRow> rows;
+  std::vector<HostCopy> host_copies = {};
 };
 
 // Prefill chunks (of either class) and decode rows, accounted separately.
@@ -170,8 +174,13 @@ struct MixedPlan {
   std::vector<BlockCopy> copies;
   std::vector<PlanRow> prefills;
   std::vector<PlanRow> decodes;
+  std::vector<HostCopy> host_copies = {};
 };
 
 using StepPlan = std::variant<OneShotPlan, DecodePlan, MixedPlan>;
+
+inline std::span<const HostCopy> HostCopiesOf(const StepPlan& plan) {
+  return std::visit([](const auto& p) { return std::span<const HostCopy>(p.host_copies); }, plan);
+}
 
 }  // namespace skein

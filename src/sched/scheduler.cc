@@ -14,7 +14,8 @@ Scheduler::Scheduler(const SchedulerConfig& config, std::vector<SchedulerObserve
                      const PolicyLists& lists)
     : config_(config),
       observers_(std::move(observers)),
-      blocks_(config.num_kv_blocks, config.prefix_caching, config.num_states),
+      blocks_(config.num_kv_blocks, config.prefix_caching, config.num_states,
+              config.num_host_kv_blocks),
       cost_(config.cost),
       policies_(MakePolicies(config_, &cost_, lists)),
       context_{.config = &config_,
@@ -174,7 +175,7 @@ bool Scheduler::AddDueDecodes(TimeUs now_us) {
 
 const StepPlan* Scheduler::BeginStep(TimeUs now_us) {
   suspended_.MakeRoomFor(&step_, now_us);
-  step_.plan = WritePlan(&step_);
+  step_.plan = WritePlan(&step_, &blocks_);
   step_.state = StepState::kInFlight;
   step_.id = step_id_ = num_steps_++;
   if (cost_.known()) {
@@ -309,6 +310,10 @@ EngineStats Scheduler::Stats() const {
   stats.kv_blocks_total = blocks_.num_blocks();
   stats.kv_blocks_used = blocks_.num_referenced();
   stats.kv_blocks_cached = blocks_.num_cached();
+  stats.host_kv_blocks_total = blocks_.host().num_slots();
+  stats.host_kv_blocks_used = blocks_.host().size();
+  stats.host_kv_blocks_saved = blocks_.num_saved();
+  stats.host_kv_blocks_loaded = blocks_.num_loaded();
   policies_.decode_set->AddStats(&stats);
   return stats;
 }

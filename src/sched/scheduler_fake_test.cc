@@ -55,5 +55,24 @@ TEST(SchedulerWithFakeExecutor, ALostDeviceFailsItsRequestsAlone) {
   }
 }
 
+TEST(SchedulerWithFakeExecutor, BlocksOnTheHostHaveTheContentsThatWereWritten) {
+  testing::LoadCounts sum;
+  for (uint64_t seed = 0; seed < kNumLoads; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const auto faults = seed % 4 == 0 ? testing::Faults::kInjected : testing::Faults::kNone;
+    const testing::LoadCounts counts =
+        testing::RunRandomLoad(seed, 40, faults, testing::HostTierOfLoad::kOn);
+    if (::testing::Test::HasFailure()) return;
+    sum.saved += counts.saved;
+    sum.loaded += counts.loaded;
+    sum.suspended += counts.suspended;
+    sum.dropped += counts.dropped;
+  }
+  EXPECT_GT(sum.saved, 10 * kNumLoads);
+  EXPECT_GT(sum.loaded, kNumLoads);
+  EXPECT_GT(sum.suspended, kNumLoads / 20);
+  EXPECT_GT(sum.dropped, kNumLoads / 100);
+}
+
 }  // namespace
 }  // namespace skein

@@ -28,7 +28,7 @@ SequenceBlocks::Need SequenceBlocks::NeedOf(const BlockManager& manager,
   const BlockManager::Prefix prefix =
       manager.FindPrefix(hashes_, tokens, max_cached / kBlockTokens, nullptr);
   return {
-      .num_cached = prefix.num_blocks * kBlockTokens,
+      .num_cached = (prefix.num_blocks + prefix.num_on_host) * kBlockTokens,
       .num_blocks = BlocksFor(std::ssize(tokens)) - prefix.num_blocks + prefix.num_unreferenced};
 }
 
@@ -52,8 +52,16 @@ int32_t SequenceBlocks::Attach(BlockManager* manager, std::span<const TokenId> t
     return -1;
   }
   for (const BlockId block : blocks_) manager->Ref(block);
-  for (int32_t i = 0; i < num_missing; ++i) blocks_.push_back(manager->Allocate());
   num_published_ = prefix.num_blocks;
+  manager->TouchOnHost(hashes_, tokens, prefix.num_blocks, prefix.num_on_host);
+  const int32_t num_cached = prefix.num_blocks + prefix.num_on_host;
+  for (int32_t i = 0; i < num_missing; ++i) {
+    const auto at = static_cast<int32_t>(blocks_.size());
+    blocks_.push_back(manager->Allocate());
+    // The blocks that make way for this one may have taken the last of these slots.
+    const bool loads = num_published_ == at && at < num_cached;
+    if (loads && manager->Load(hashes_, tokens, at, blocks_)) ++num_published_;
+  }
   if (manager->states().enabled() && manager->prefix_caching()) {
     if (prefix.num_blocks > 0) {
       const StateId snapshot = manager->states().Find(blocks_[prefix.num_blocks - 1]);
@@ -63,7 +71,7 @@ int32_t SequenceBlocks::Attach(BlockManager* manager, std::span<const TokenId> t
     if (prefix.num_present > prefix.num_blocks) WantSnapshot(prefix.num_present * kBlockTokens);
     WantSnapshot(max_cached / kBlockTokens * kBlockTokens);
   }
-  return prefix.num_blocks * kBlockTokens;
+  return num_published_ * kBlockTokens;
 }
 
 bool SequenceBlocks::AttachTo(BlockManager* manager, const SequenceBlocks& parent,

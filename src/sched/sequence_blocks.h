@@ -34,8 +34,9 @@ class SequenceBlocks {
   void Hash(std::span<const TokenId> tokens) { hashes_.Extend(tokens); }
 
   // The result that Attach would have: the longest cached prefix of at most `max_cached` tokens,
-  // and the number of available blocks that Attach would take. REQUIRES: Hash(tokens) was called;
-  // max_cached is below the number of tokens.
+  // and the number of available blocks that Attach would take. Attach may load fewer blocks from
+  // the host: as many as it allocates, without those whose slots it needs for evicted blocks.
+  // REQUIRES: Hash(tokens) was called; max_cached is below the number of tokens.
   struct Need {
     int32_t num_cached = 0;  // cached tokens
     int32_t num_blocks = 0;
@@ -55,9 +56,10 @@ class SequenceBlocks {
     int32_t NumMissing(const BlockManager& manager, int32_t num_shared,
                        int32_t num_available) const;
   };
-  // Attaches the longest cached prefix, then allocates the other blocks of `hold`. Returns the
-  // number of cached tokens. Returns -1, and changes nothing, if fewer than `num_reserved` blocks
-  // would remain available. REQUIRES: as NeedOf; the sequence has no blocks.
+  // Attaches the longest cached prefix, then allocates the other blocks of `hold`. The first of
+  // these get the contents that the host has for them. Returns the number of cached tokens. Returns
+  // -1, and changes nothing, if fewer than `num_reserved` blocks would remain available. REQUIRES:
+  // as NeedOf; the sequence has no blocks.
   int32_t Attach(BlockManager* manager, std::span<const TokenId> tokens, int32_t max_cached,
                  const Hold& hold, int32_t num_reserved);
   // Shares the full blocks of the parent's first `prefix_len` tokens and allocates the other blocks

@@ -104,10 +104,11 @@ void WritePrefills(std::span<const StepRow> prefills, std::vector<PlanRow>* rows
 
 }  // namespace
 
-const StepPlan* WritePlan(Step* step) {
+const StepPlan* WritePlan(Step* step, BlockManager* blocks) {
   StepPlans& plans = *step->plans;
   if (step->prefills.empty()) {
     auto& plan = std::get<DecodePlan>(plans.decode);
+    blocks->TakeHostCopies(&plan.host_copies);
     WriteDecodes(step->decodes, &plan.copies, &plan.rows);
     return &plans.decode;
   }
@@ -115,10 +116,13 @@ const StepPlan* WritePlan(Step* step) {
     return row.finishes() && (row.prefix != nullptr || row.sequence->oneshot());
   });
   if (step->decodes.empty() && all_oneshot) {
-    WritePrefills(step->prefills, &std::get<OneShotPlan>(plans.oneshot).rows);
+    auto& plan = std::get<OneShotPlan>(plans.oneshot);
+    blocks->TakeHostCopies(&plan.host_copies);
+    WritePrefills(step->prefills, &plan.rows);
     return &plans.oneshot;
   }
   auto& plan = std::get<MixedPlan>(plans.mixed);
+  blocks->TakeHostCopies(&plan.host_copies);
   WritePrefills(step->prefills, &plan.prefills);
   WriteDecodes(step->decodes, &plan.copies, &plan.decodes);
   return &plans.mixed;

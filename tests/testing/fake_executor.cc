@@ -84,6 +84,7 @@ PromptLogprob LogprobOf(uint64_t history, int32_t position, TokenId token, int32
 FakeExecutor::FakeExecutor(const Options& options) : options_(options) {
   slots_.resize(size_t{kBlockTokens} * options.num_kv_blocks);
   states_.resize(options.num_states);
+  host_slots_.resize(size_t{kBlockTokens} * options.num_host_kv_blocks);
 }
 
 void FakeExecutor::ExportBlock(BlockId block, std::span<std::byte> out) const {
@@ -136,7 +137,22 @@ std::vector<PromptLogprob> FakeExecutor::ExpectedPromptLogprobs(const Options& o
   return logprobs;
 }
 
+// The contents have one place: a plan that reads them at the other one, too early or too late,
+// finds slots that were never written.
+void FakeExecutor::CopyToOrFromHost(const HostCopy& copy) {
+  SKEIN_CHECK(copy.block >= 0 && copy.block < options_.num_kv_blocks);
+  SKEIN_CHECK(copy.slot >= 0 && copy.slot < options_.num_host_kv_blocks);
+  const auto on_device = slots_.begin() + std::ptrdiff_t{kBlockTokens} * copy.block;
+  const auto on_host = host_slots_.begin() + std::ptrdiff_t{kBlockTokens} * copy.slot;
+  const auto from = copy.to_host ? on_device : on_host;
+  for (int32_t i = 0; i < kBlockTokens; ++i) SKEIN_CHECK(from[i].history != 0);
+  std::copy_n(from, kBlockTokens, copy.to_host ? on_host : on_device);
+  if (copy.to_host) std::fill_n(on_device, kBlockTokens, Slot{});
+  ++num_host_copies_;
+}
+
 std::unique_ptr<Task> FakeExecutor::Begin(const StepPlan& plan) {
+  for (const HostCopy& copy : HostCopiesOf(plan)) CopyToOrFromHost(copy);
   return std::make_unique<FakeTask>(plan);
 }
 

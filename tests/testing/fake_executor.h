@@ -25,6 +25,7 @@ class FakeExecutor final : public Executor, public KvPort {
  public:
   struct Options {
     int32_t num_kv_blocks = 0;
+    int32_t num_host_kv_blocks = 0;
     int32_t num_states = 0;  // RowState; 0: rows have none
     int32_t vocab_size = 0;
     TokenId poison_token = -1;  // a draw right after this token is not finite
@@ -49,6 +50,7 @@ class FakeExecutor final : public Executor, public KvPort {
   void ExportBlock(BlockId block, std::span<std::byte> out) const override;
   void ImportBlock(BlockId block, std::span<const std::byte> in) override;
 
+  int64_t num_host_copies() const { return num_host_copies_; }
   int64_t num_steps() const { return num_steps_; }
 
   // The tokens of one sample of `request` when nothing else runs, at most `budget`.
@@ -71,6 +73,7 @@ class FakeExecutor final : public Executor, public KvPort {
   void CheckStates(const PlanRow& row, std::map<StateId, SequenceId>* written) const;
   void TakeStarts(const std::vector<PlanRow>& rows);
   void Copy(const std::vector<BlockCopy>& copies);
+  void CopyToOrFromHost(const HostCopy& copy);
   void ComputeRow(const PlanRow& row, StepResults* results);
   void CheckStart(const PlanRow& row, uint64_t history);
   void WriteStates(const PlanRow& row, int32_t num_tokens, uint64_t history);
@@ -83,6 +86,8 @@ class FakeExecutor final : public Executor, public KvPort {
   std::vector<uint64_t> states_;  // [num_states]: the history of the tokens behind it; 0: none
   std::map<SequenceId, uint64_t> starts_;  // that rows in flight overwrite
   std::vector<Slot> own_slots_;            // of the row at hand, behind what its block table covers
+  std::vector<Slot> host_slots_;           // [num_host_kv_blocks][kBlockTokens]
+  int64_t num_host_copies_ = 0;
   int64_t num_steps_ = 0;
   int64_t num_operators_ = 0;
 };

@@ -315,6 +315,16 @@ bool StepIsLost(World* world, Scheduler* scheduler, StoppedTasks* stopped, TimeU
 
 constexpr TimeUs kMostJumpUs = 100'000'000'000;  // about a day
 
+LoadCounts CountsOf(const EngineStats& stats) {
+  return {.preemptions = static_cast<int64_t>(stats.num_preemptions),
+          .shared_tokens = static_cast<int64_t>(stats.shared_prefix_tokens),
+          .prefix_waits = static_cast<int64_t>(stats.prefix_waits),
+          .suspended = static_cast<int64_t>(stats.steps_preempted),
+          .dropped = static_cast<int64_t>(stats.steps_dropped),
+          .saved = static_cast<int64_t>(stats.host_kv_blocks_saved),
+          .loaded = static_cast<int64_t>(stats.host_kv_blocks_loaded)};
+}
+
 void RunWorkload(World* world, int32_t num_requests) {
   Random& random = world->random;
   SchedulerConfig config = MakeSchedulerConfig(world->config).value();
@@ -377,11 +387,8 @@ void RunWorkload(World* world, int32_t num_requests) {
   const EngineStats stats = scheduler.Stats();
   EXPECT_EQ(stats.kv_blocks_used, 0);
   EXPECT_EQ(stats.num_requests_running + stats.num_requests_waiting, 0);
-  world->counts = {.preemptions = static_cast<int64_t>(stats.num_preemptions),
-                   .shared_tokens = static_cast<int64_t>(stats.shared_prefix_tokens),
-                   .prefix_waits = static_cast<int64_t>(stats.prefix_waits),
-                   .suspended = static_cast<int64_t>(stats.steps_preempted),
-                   .dropped = static_cast<int64_t>(stats.steps_dropped)};
+  world->counts = CountsOf(stats);
+  EXPECT_LE(executor.num_host_copies(), world->counts.saved + world->counts.loaded);
 }
 
 // Any draw or read after the poison token fails the request.
@@ -476,18 +483,36 @@ void CheckAnswers(const World& world) {
   }
 }
 
+// Drawn apart, so that the rest of the load is as without.
+void UseHostTier(uint64_t seed, EngineConfig* config) {
+  Random random(seed ^ 0x486f7374);
+  SchedulerConfig& scheduler = config->scheduler;
+  scheduler.prefix_caching = true;
+  scheduler.num_states = 0;
+  config->reads_whole_prompts = false;
+  if (random.OneIn(2)) {  // so few blocks that most prefixes leave the device
+    scheduler.num_kv_blocks =
+        BlocksFor(scheduler.max_model_len) + static_cast<int32_t>(random.Between(0, 2));
+  }
+  const int64_t most = random.OneIn(3) ? 4 : 6 * scheduler.num_kv_blocks;
+  scheduler.num_host_kv_blocks = static_cast<int32_t>(random.Between(1, most));
+}
+
 }  // namespace
 
-LoadCounts RunRandomLoad(uint64_t seed, int32_t num_requests, Faults faults) {
+LoadCounts RunRandomLoad(uint64_t seed, int32_t num_requests, Faults faults,
+                         HostTierOfLoad host_tier) {
   World world(seed);
   world.faults = faults == Faults::kInjected;
   world.config = RandomConfig(&world.random);
   // A generator of its own decides, so that the other seeds make the same loads as before.
   if (Random own(~seed); own.OneIn(4)) UseAuto(&own, &world.config.scheduler);
+  if (host_tier == HostTierOfLoad::kOn) UseHostTier(seed, &world.config);
   const SchedulerConfig scheduler = MakeSchedulerConfig(world.config).value();
   const StepBounds bounds = StepBoundsOf(scheduler.policies.retention, scheduler.max_model_len,
                                          scheduler.max_num_batched_tokens);
   world.options = {.num_kv_blocks = world.config.scheduler.num_kv_blocks,
+                   .num_host_kv_blocks = world.config.scheduler.num_host_kv_blocks,
                    .num_states = world.config.scheduler.num_states,
                    .vocab_size = world.config.vocab_size,
                    .poison_token = world.random.OneIn(3) ? 49 : -1,

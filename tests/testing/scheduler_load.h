@@ -10,6 +10,7 @@ struct LoadCounts {
   int64_t shared_tokens = 0;  // taken from a shared prefix
   int64_t prefix_waits = 0;
   int64_t suspended = 0, dropped = 0;  // steps
+  int64_t saved = 0, loaded = 0;       // blocks copied to the host, and back
 };
 
 enum class Faults {
@@ -22,6 +23,11 @@ enum class Faults {
 // at random points. Expects (gtest) that every structure agrees after each event, that every
 // request has the answer it has alone, and that all blocks are free at the end. Everything follows
 // from `seed`: it replays a run.
-LoadCounts RunRandomLoad(uint64_t seed, int32_t num_requests, Faults faults = Faults::kNone);
+//
+// kOn: the configuration caches prefixes and keeps evicted blocks on the host, in a random number
+// of slots.
+enum class HostTierOfLoad { kOff, kOn };
+LoadCounts RunRandomLoad(uint64_t seed, int32_t num_requests, Faults faults = Faults::kNone,
+                         HostTierOfLoad host_tier = HostTierOfLoad::kOff);
 
 }  // namespace skein::testing

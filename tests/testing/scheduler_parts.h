@@ -43,7 +43,8 @@ inline Request PromptOf(int32_t num_tokens, int32_t max_tokens, TokenId content)
 struct SchedulerParts {
   explicit SchedulerParts(const SchedulerConfig& its_config = PartsConfig())
       : config(its_config),
-        blocks(config.num_kv_blocks, config.prefix_caching, config.num_states),
+        blocks(config.num_kv_blocks, config.prefix_caching, config.num_states,
+               config.num_host_kv_blocks),
         cost(config.cost),
         policies(MakePolicies(config, &cost, BuiltInPolicies())),
         context{.config = &config,
@@ -85,7 +86,7 @@ struct SchedulerParts {
   }
   // Plans the step that the builder has filled; it runs from then on.
   void BeginStep() {
-    step.plan = WritePlan(&step);
+    step.plan = WritePlan(&step, &blocks);
     step.state = StepState::kInFlight;
     completion.NotePlanned(step);
   }

@@ -60,6 +60,12 @@ std::string Copies(const std::vector<BlockCopy>& copies) {
                [](const BlockCopy& copy) { return fmt::format("[{},{}]", copy.from, copy.to); });
 }
 
+std::string HostCopies(std::span<const HostCopy> copies) {
+  return Array(copies, [](const HostCopy& copy) {
+    return fmt::format("[{},{},{}]", copy.block, copy.slot, copy.to_host ? 1 : 0);
+  });
+}
+
 std::string PlanMembers(std::string_view name, const std::vector<BlockCopy>& copies,
                         const std::vector<PlanRow>& prefills, const std::vector<PlanRow>& decodes) {
   return fmt::format(R"("class":"{}","copies":{},"prefills":{},"decodes":{})", name, Copies(copies),
@@ -114,7 +120,7 @@ std::string Learned(const SchedulerConfig& config) {
 }  // namespace
 
 void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
-  *out_ << fmt::format(R"({{"event":"start",{},"num_kv_blocks":{},)"
+  *out_ << fmt::format(R"({{"event":"start",{},"num_kv_blocks":{},"num_host_kv_blocks":{},)"
                        R"("max_model_len":{},"max_num_seqs":{},"max_num_batched_tokens":{},)"
                        R"("num_adapters":{},"prefix_caching":{},"max_whole_prompt_len":{},)"
                        R"("force_decode_path":{},"forests":{},"max_prefix_wait_us":{},)"
@@ -122,10 +128,10 @@ void SchedulerRecorder::OnStart(const SchedulerConfig& config) {
                        R"("stop_rule":"{}","stop_constants":"{}",)"
                        R"("stop_seed":{},"stop_max_wait_us":{},"stop_max_wait_stretch":{},)"
                        R"("decode_cost":[{}],"stop_table":{}}})",
-                       ChoiceMembers(config), config.num_kv_blocks, config.max_model_len,
-                       config.max_num_seqs, config.max_num_batched_tokens, config.num_adapters,
-                       config.prefix_caching, config.max_whole_prompt_len, config.force_decode_path,
-                       config.policies.forests, config.max_prefix_wait_us,
+                       ChoiceMembers(config), config.num_kv_blocks, config.num_host_kv_blocks,
+                       config.max_model_len, config.max_num_seqs, config.max_num_batched_tokens,
+                       config.num_adapters, config.prefix_caching, config.max_whole_prompt_len,
+                       config.force_decode_path, config.policies.forests, config.max_prefix_wait_us,
                        config.kv_storage == KvStorage::kContiguous, config.dynamic_step_us,
                        NameOf(config.prefix_groups.stop.rule),
                        StopConstants(config.prefix_groups.stop), config.prefix_groups.stop.seed,
@@ -166,8 +172,11 @@ void SchedulerRecorder::OnCancel(RequestId id, int32_t sample, TimeUs now_us) {
 }
 
 void SchedulerRecorder::OnPlan(int64_t iteration, const StepPlan& plan, TimeUs now_us) {
-  *out_ << fmt::format(R"({{"event":"plan","t":{},"iteration":{},{}}})", now_us, iteration,
-                       PlanMembers(plan))
+  std::string members = PlanMembers(plan);
+  if (const std::span<const HostCopy> copies = HostCopiesOf(plan); !copies.empty()) {
+    members += fmt::format(R"(,"host_copies":{})", HostCopies(copies));
+  }
+  *out_ << fmt::format(R"({{"event":"plan","t":{},"iteration":{},{}}})", now_us, iteration, members)
         << '\n';
 }
 

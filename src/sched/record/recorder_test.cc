@@ -101,6 +101,7 @@ std::string RecordRun(uint64_t seed, const char* preset) {
     engine.scheduler.deadlines.slo_batch_tokens = 40;
     engine.scheduler.cost = {.step_us = 3, .token_us = 0.5, .pair_us = 0.01, .row_us = 1};
   }
+  if (seed % 2 == 1) engine.scheduler.num_host_kv_blocks = 9;
   const SchedulerConfig config = MakeSchedulerConfig(engine).value();
   Scheduler scheduler(config, {&recorder});
   TimeUs now_us = 0;
@@ -191,6 +192,7 @@ SchedulerConfig ConfigOf(const json& event) {
           .cost = CostOf(event),
           .decode_cost = DecodeCostOf(event),
           .num_kv_blocks = event["num_kv_blocks"],
+          .num_host_kv_blocks = event["num_host_kv_blocks"],
           .max_model_len = event["max_model_len"],
           .max_num_seqs = event["max_num_seqs"],
           .max_num_batched_tokens = event["max_num_batched_tokens"],
@@ -269,7 +271,7 @@ std::string Replay(const std::string& log) {
 }
 
 TEST(SchedulerRecorder, ReplayingALogGivesTheSamePlans) {
-  int num_with_resumes = 0;
+  int num_with_resumes = 0, num_with_host_copies = 0;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     for (const char* preset :
          {"prelude", "vllm-fcfs", "request-level", "feather", "prefill-only", "sglang-lpm",
@@ -283,10 +285,12 @@ TEST(SchedulerRecorder, ReplayingALogGivesTheSamePlans) {
       EXPECT_TRUE(!resumes || is_auto || preset == std::string_view("preempt-op"));
       EXPECT_EQ(log.find("\"event\":\"profile\"") != std::string::npos, is_auto);
       num_with_resumes += resumes;
+      num_with_host_copies += log.find("\"host_copies\"") != std::string::npos;
       EXPECT_EQ(Replay(log), log);
     }
   }
   EXPECT_GT(num_with_resumes, 4);
+  EXPECT_GT(num_with_host_copies, 20);
 }
 
 TEST(SchedulerRecorder, WritesRowsAndTokens) {
