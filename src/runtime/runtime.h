@@ -16,6 +16,7 @@ struct MemoryReport {
   int64_t matrix_bytes = 0;
   int64_t kv_bytes = 0;        // reserved; on the processor, pages are used from the first write on
   int64_t kv_block_bytes = 0;  // of one KV block
+  int64_t host_kv_bytes = 0;   // of the host, for evicted blocks; the rest is the device's
   int64_t state_bytes = 0;     // of all slots for states; pages are used as in kv_bytes
   int64_t rope_bytes = 0;
   int64_t activation_bytes = 0;  // of the most steps that existed at the same time
@@ -33,6 +34,8 @@ class Runtime {
   virtual void set_granularity(Granularity granularity) = 0;
   virtual const ModelConfig& config() const = 0;
   virtual int32_t num_kv_blocks() const = 0;
+  // The evicted blocks that the memory of the host keeps; 0: none.
+  virtual int32_t num_host_kv_blocks() const { return 0; }
   virtual int32_t num_states() const = 0;  // 0: the model has no linear layers
   virtual int32_t max_model_len() const = 0;
   // EngineConfig::long_prompt_tokens of this device.

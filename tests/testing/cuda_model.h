@@ -10,10 +10,13 @@
 
 #include "cuda/device/fake_device.h"
 #include "cuda/executor/cuda_executor.h"
-#include "cuda/executor/device_kv.h"
+#include "cuda/executor/kv/device_kv.h"
 #include "testing/loaded_model.h"
 
 namespace skein::testing {
+
+// The host tier of a model on a fake device.
+inline constexpr int32_t kDeviceHostBlocks = 8;
 
 class CudaModel {
  public:
@@ -27,7 +30,7 @@ class CudaModel {
     EXPECT_GT(model.config().vocab_size, 0);
     KvLayout layout = model.context().kv_layout;
     layout.num_blocks = num_blocks;
-    kv_ = cuda::DeviceKv::Make(layout, devices).value();
+    kv_ = cuda::DeviceKv::Make(layout, devices, kDeviceHostBlocks).value();
     // A newly assigned block holds the data of its last owner.
     const std::vector<std::byte> stale(kv_->port_bytes(), std::byte{0xff});
     for (int32_t block = 0; block < num_blocks; ++block) kv_->ImportBlock(block, stale);
@@ -40,6 +43,7 @@ class CudaModel {
       contexts.back().model.pooling = pooling;
     }
     executor_ = cuda::CudaExecutor::Make(std::move(contexts), limits, states).value();
+    executor_->set_kv(kv_.get());
   }
 
   cuda::CudaExecutor& executor() { return *executor_; }

@@ -46,7 +46,11 @@ void FakeDevice::Free(void* memory) {
   ::operator delete(memory, kAlignment);
 }
 
-Result<void*> FakeDevice::AllocateHost(size_t bytes) { return ::operator new(bytes, kAlignment); }
+Result<void*> FakeDevice::AllocateHost(size_t bytes) {
+  if (void* const memory = ::operator new(bytes, kAlignment, std::nothrow)) return memory;
+  return Status(StatusCode::kResourceExhausted,
+                "the host has no " + std::to_string(bytes) + " bytes");
+}
 
 void FakeDevice::FreeHost(void* memory) {
   while (!commands_.empty()) RunNext();

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <optional>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -82,6 +83,10 @@ Status CudaExecutor::AddState(const ForwardLimits& limits, StatePool* pool) {
 }
 
 std::unique_ptr<Task> CudaExecutor::Begin(const StepPlan& plan) {
+  if (const std::span<const HostCopy> copies = HostCopiesOf(plan); !copies.empty()) {
+    SKEIN_CHECK(kv_ != nullptr);
+    kv_->Run(copies);
+  }
   const bool apart = decode_states_.num_states > 0 && std::holds_alternative<DecodePlan>(plan);
   StatePool& pool = apart ? decode_states_ : states_;
   SKEIN_CHECK(!pool.free.empty());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/executor/cuda_pass.h"
+#include "cuda/executor/kv/device_kv.h"
 #include "cuda/executor/operators/operator_slices.h"
 #include "cuda/executor/run_ahead.h"
 #include "engine/executor.h"
@@ -27,6 +28,9 @@ namespace skein::cuda {
 // that for the integers of unusually large batches: a step for which there is none fails. If a
 // device is lost, every result of its steps is a number that is not finite: requests fail, and the
 // process goes on.
+//
+// Copies to and from the host tier are the first commands of a step. They are not cut: a signal
+// waits for those that the device has begun.
 class CudaExecutor final : public Executor {
  public:
   // Allocates the activations of `states`. contexts: one for each rank, in order; the objects in
@@ -52,6 +56,9 @@ class CudaExecutor final : public Executor {
   void set_ahead_us(double ahead_us) { ahead_us_ = ahead_us; }
   // Sets the longest slice of an operator (operator_slices.h), for tasks that begin later.
   void set_slice_us(double slice_us) { slice_us_ = slice_us; }
+  // The KV memory that plans copy to the host and back; it outlives the executor. Not set: no plan
+  // has such copies.
+  void set_kv(DeviceKv* kv) { kv_ = kv; }
   // TileCutter::set_always_shares, for tasks that begin later.
   void set_always_shares(bool always_shares) { always_shares_ = always_shares; }
 
@@ -86,6 +93,7 @@ class CudaExecutor final : public Executor {
   double ahead_us_ = kAheadUs;
   double slice_us_ = kSliceUs;
   bool always_shares_ = false;
+  DeviceKv* kv_ = nullptr;
   StatePool states_;
   StatePool decode_states_;  // for steps of decodes alone, if these run beside other steps
   int32_t num_passes_ = 0;

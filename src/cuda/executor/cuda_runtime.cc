@@ -6,11 +6,12 @@
 
 #include "base/threads/thread_team.h"
 #include "cuda/executor/cuda_executor.h"
-#include "cuda/executor/device_kv.h"
 #include "cuda/executor/device_plan.h"
+#include "cuda/executor/kv/device_kv.h"
 #include "kernels/kernels.h"
 #include "model/config/encoders/sparse_config.h"
 #include "model/weights/model_weight_files.h"
+#include "runtime/free_memory.h"
 #include "runtime/memory_plan.h"
 
 namespace skein::cuda {
@@ -19,6 +20,9 @@ namespace {
 Status Invalid(const std::string& field, const std::string& message) {
   return Status(StatusCode::kInvalidArgument, field + " " + message, field);
 }
+
+// Bounds the tables of the host tier.
+constexpr int64_t kMostHostBlocks = 1 << 30;
 
 int64_t BytesOf(const RopeAngles* rope) {
   return rope == nullptr ? 0 : static_cast<int64_t>(rope->bytes());
@@ -63,6 +67,7 @@ class CudaRuntime final : public Runtime {
   }
   const ModelConfig& config() const override { return weights_.config; }
   int32_t num_kv_blocks() const override { return kv_->layout().num_blocks; }
+  int32_t num_host_kv_blocks() const override { return kv_->num_host_blocks(); }
   int32_t num_states() const override { return executor_->num_states(); }
   int32_t max_model_len() const override { return max_model_len_; }
   int32_t long_prompt_tokens() const override { return long_prompt_tokens_; }
@@ -71,6 +76,7 @@ class CudaRuntime final : public Runtime {
     MemoryReport report = {
         .kv_bytes = static_cast<int64_t>(kv_->bytes()),
         .kv_block_bytes = static_cast<int64_t>(kv_->port_bytes()),
+        .host_kv_bytes = static_cast<int64_t>(kv_->host_bytes()),
         .rope_bytes = num_ranks * (BytesOf(rope_.get()) + BytesOf(local_rope_.get())),
         .activation_bytes = executor_->activation_bytes(),
         .planned_bytes = planned_bytes_};
@@ -107,6 +113,8 @@ class CudaRuntime final : public Runtime {
   void FitLongPrompts(const CudaRuntimeOptions& options, int64_t memory_bytes);
   // The KV blocks that the options ask for; 0: they do not say.
   Result<int32_t> WantedBlocks(const CudaRuntimeOptions& options, int64_t block_bytes) const;
+  // The slots of the host tier.
+  Result<int32_t> HostBlocks(const CudaRuntimeOptions& options) const;
   // Splits the memory of each device. Blocks are those of its share of the heads.
   Result<MemorySplit> PlanMemory(const CudaRuntimeOptions& options, int64_t state_bytes);
 
@@ -248,6 +256,31 @@ Result<int32_t> CudaRuntime::WantedBlocks(const CudaRuntimeOptions& options,
                                        "; a block has " + std::to_string(all_bytes) + " bytes");
 }
 
+Result<int32_t> CudaRuntime::HostBlocks(const CudaRuntimeOptions& options) const {
+  const int64_t bytes = options.kv_offload_bytes;
+  if (bytes == 0) return 0;
+  const auto refuse = [](StatusCode code, const std::string& what) {
+    return Status(code, "--kv-offload-memory " + what, "kv_offload_bytes");
+  };
+  if (config().has_linear_layers()) {
+    return refuse(StatusCode::kUnsupported, "is for models without linear layers; this one (" +
+                                                config().ArchitectureName() +
+                                                ") also needs the states behind its blocks");
+  }
+  const int64_t block_bytes =
+      static_cast<int64_t>(RankLayout(1).total_bytes()) * std::ssize(ranks_);
+  const int64_t free_bytes = FreeMemoryBytes(options.memory_limit_bytes);
+  if (bytes < block_bytes) {
+    return refuse(StatusCode::kInvalidArgument, "is " + std::to_string(bytes) + "; a block has " +
+                                                    std::to_string(block_bytes) + " bytes");
+  }
+  if (free_bytes > 0 && bytes > free_bytes) {
+    return refuse(StatusCode::kInvalidArgument, "is " + std::to_string(bytes) + "; the host has " +
+                                                    std::to_string(free_bytes) + " bytes free");
+  }
+  return static_cast<int32_t>(std::min<int64_t>(bytes / block_bytes, kMostHostBlocks));
+}
+
 Result<MemorySplit> CudaRuntime::PlanMemory(const CudaRuntimeOptions& options,
                                             int64_t state_bytes) {
   const int64_t count = std::ssize(ranks_), free_bytes = FreeBytes();
@@ -321,11 +354,13 @@ Status CudaRuntime::Load(const CudaRuntimeOptions& options, const ModelConfig& c
   layout.num_kv_heads = config.num_kv_heads;
   std::vector<Device*> devices;
   for (const RankMemory& rank : ranks_) devices.push_back(rank.device.get());
-  SKEIN_ASSIGN_OR_RETURN(kv_, DeviceKv::Make(layout, std::move(devices)));
+  SKEIN_ASSIGN_OR_RETURN(const int32_t num_host_blocks, HostBlocks(options));
+  SKEIN_ASSIGN_OR_RETURN(kv_, DeviceKv::Make(layout, std::move(devices), num_host_blocks));
   SKEIN_ASSIGN_OR_RETURN(executor_,
                          CudaExecutor::Make(MakeContexts(options, states_of, kv_->rank_layout()),
                                             LimitsFor(options, max_model_len_), states));
   executor_->set_granularity(options.granularity);
+  executor_->set_kv(kv_.get());
   // Until then a device may still zero memory to which another one writes.
   for (const RankMemory& rank : ranks_) SKEIN_RETURN_IF_ERROR(rank.device->WaitForAll());
   return Status::Ok();

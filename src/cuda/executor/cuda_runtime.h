@@ -37,6 +37,9 @@ struct CudaRuntimeOptions {
   int64_t kv_cache_bytes = 0;
   int32_t num_kv_blocks = 0;
   int64_t memory_bytes = 0;
+  // Memory of the host for evicted KV blocks, as DeviceKv has it; of all ranks together. 0: none.
+  int64_t kv_offload_bytes = 0;
+  int64_t memory_limit_bytes = 0;  // of the process (FreeMemoryBytes); 0: that of the system
   Execution execution = Execution::kPlain;
   int32_t chunk_tokens = 0;  // for hybrid execution; 0: kDeviceChunkTokens
   Retention retention = Retention::kAll;
@@ -46,9 +49,12 @@ struct CudaRuntimeOptions {
 };
 
 // Loads a model onto `device`. Fails as LoadModelConfig, LoadWeights and CheckDeviceComputes do.
-// kInvalidArgument names an option that is out of range, or that does not fit in memory_bytes.
-// kResourceExhausted if the device has not enough memory for the weights, for steps with prompts of
-// max_model_len, or for the KV memory that is asked for; it names the longest prompt that fits.
+// kInvalidArgument names an option that is out of range, or that does not fit in memory_bytes, or
+// in the free memory of the host.
+// kUnsupported, with the field kv_offload_bytes, if the model has linear layers and evicted blocks
+// are to be kept: a prefix cannot go on from blocks alone there. kResourceExhausted if the device
+// has not enough memory for the weights, for steps with prompts of max_model_len, or for the KV
+// memory that is asked for; it names the longest prompt that fits.
 Result<std::unique_ptr<Runtime>> LoadCudaRuntime(const CudaRuntimeOptions& options,
                                                  std::unique_ptr<Device> device);
 // The same on several devices that compute each operator together. Fails as CheckRanks and
