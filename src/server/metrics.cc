@@ -203,22 +203,34 @@ void AddPrediction(const ModelEntry& model, const EngineStats& stats, EngineFami
   add("false", stats.ttft_error_shared);
 }
 
-void AddEngine(const ModelEntry& model, EngineFamilies* out) {
-  const EngineStats s = model.engine->Stats();
-  const EngineMetrics engine = {{{"model_name", model.name()}}, out};
-  engine.Gauge("vllm:num_requests_running", "Requests being computed.", s.num_requests_running);
-  engine.Gauge("vllm:num_requests_waiting", "Requests in the queue.", s.num_requests_waiting);
+void AddKvBlocks(const ModelEntry& model, const EngineStats& s, const EngineMetrics& engine) {
   engine.Gauge(
       "vllm:kv_cache_usage_perc", "Share of KV blocks in use by requests; 1 is all.",
       s.kv_blocks_total == 0 ? 0 : static_cast<double>(s.kv_blocks_used) / s.kv_blocks_total);
   engine.Gauge("skein_kv_blocks", "KV blocks in the pool.", s.kv_blocks_total);
   const int64_t block_tokens = s.kv_blocks_total > 0 ? model.max_kv_tokens / s.kv_blocks_total : 0;
-  out->Add("vllm:cache_config_info", "The KV cache.", MetricType::Gauge, 1,
-           {{"block_size", std::to_string(block_tokens)},
-            {"model_name", model.name()},
-            {"num_gpu_blocks", std::to_string(s.kv_blocks_total)}});
+  engine.out->Add("vllm:cache_config_info", "The KV cache.", MetricType::Gauge, 1,
+                  {{"block_size", std::to_string(block_tokens)},
+                   {"model_name", model.name()},
+                   {"num_gpu_blocks", std::to_string(s.kv_blocks_total)}});
   engine.Gauge("skein_kv_blocks_cached", "KV blocks held by the prefix cache alone.",
                s.kv_blocks_cached);
+  engine.Gauge("skein_host_kv_blocks", "KV blocks that the memory of the host has room for.",
+               s.host_kv_blocks_total);
+  engine.Gauge("skein_host_kv_blocks_used", "Those with the contents of an evicted block.",
+               s.host_kv_blocks_used);
+  engine.Counter("skein_host_kv_saved_total", "Evicted KV blocks copied to the host.",
+                 Count(s.host_kv_blocks_saved));
+  engine.Counter("skein_host_kv_loaded_total", "KV blocks copied back from the host.",
+                 Count(s.host_kv_blocks_loaded));
+}
+
+void AddEngine(const ModelEntry& model, EngineFamilies* out) {
+  const EngineStats s = model.engine->Stats();
+  const EngineMetrics engine = {{{"model_name", model.name()}}, out};
+  engine.Gauge("vllm:num_requests_running", "Requests being computed.", s.num_requests_running);
+  engine.Gauge("vllm:num_requests_waiting", "Requests in the queue.", s.num_requests_waiting);
+  AddKvBlocks(model, s, engine);
   engine.Counter("vllm:prompt_tokens_total", "Prompt tokens, computed or cached.",
                  Count(s.prompt_tokens));
   engine.Counter("vllm:generation_tokens_total", "Tokens generated.", Count(s.generation_tokens));

@@ -280,7 +280,25 @@ Result<std::vector<std::unique_ptr<cuda::Device>>> OpenDevices(DeviceChoice choi
   return devices;
 }
 
+// The bytes of --kv-offload-memory; 0 without it. Fails unless the device, the model and the other
+// options have a use for it.
+Result<int64_t> KvOffloadBytes(const ModelHostOptions& options, const EngineConfig& config) {
+  if (options.kv_offload_memory.empty()) return 0;
+  const auto refuse = [](const std::string& why) {
+    return Status(StatusCode::kInvalidArgument, "--kv-offload-memory " + why, "kv-offload-memory");
+  };
+  if (options.device == DeviceChoice::kCpu) {
+    return refuse("is for --device cuda; on processors, --kv-cache-memory is the host's already");
+  }
+  if (!config.scheduler.prefix_caching) return refuse("needs --enable-prefix-caching");
+  if (config.reads_whole_prompts) {
+    return refuse("needs a model that caches prefixes; this one computes prompts whole");
+  }
+  return ParseByteSize("kv-offload-memory", options.kv_offload_memory);
+}
+
 Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device, int32_t tp,
+                                             int64_t kv_offload_bytes,
                                              const CpuRuntimeOptions& options) {
   if (device == DeviceChoice::kCpu) {
     if (tp > 1) {
@@ -311,6 +329,8 @@ Result<std::unique_ptr<Runtime>> LoadRuntime(DeviceChoice device, int32_t tp,
                                 .share_attention = options.share_attention,
                                 .kv_cache_bytes = options.kv_cache_bytes,
                                 .memory_bytes = options.memory_bytes,
+                                .kv_offload_bytes = kv_offload_bytes,
+                                .memory_limit_bytes = options.memory_limit_bytes,
                                 .execution = options.execution,
                                 .retention = options.retention,
                                 .granularity = options.granularity,
@@ -375,11 +395,14 @@ Status CpuModelHost::Init(const ModelHostOptions& options) {
   for (const NamedAdapter& adapter : adapters.all()) runtime.adapters.push_back(adapter.dir);
   config.scheduler.num_adapters = 1 + static_cast<int32_t>(adapters.all().size());
   if (options.show_progress) runtime.progress = ShowProgress(name_);
-  SKEIN_ASSIGN_OR_RETURN(runtime_, LoadRuntime(options.device, options.tp, runtime));
+  SKEIN_ASSIGN_OR_RETURN(const int64_t kv_offload_bytes, KvOffloadBytes(options, config));
+  SKEIN_ASSIGN_OR_RETURN(runtime_,
+                         LoadRuntime(options.device, options.tp, kv_offload_bytes, runtime));
 
   config.vocab_size = runtime_->config().vocab_size;
   config.scheduler.max_model_len = runtime_->max_model_len();
   config.scheduler.num_kv_blocks = runtime_->num_kv_blocks();
+  config.scheduler.num_host_kv_blocks = runtime_->num_host_kv_blocks();
   config.scheduler.num_states = runtime_->num_states();
   config.generates = use.traits.generates;
   config.embeds = use.traits.embeds || use.traits.late_interaction;

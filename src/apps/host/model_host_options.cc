@@ -99,6 +99,10 @@ void AddMemoryOptions(CLI::App* app, ModelHostOptions* o) {
       "Keep keys and values in a new file at this path, of --kv-cache-memory bytes; the "
       "system puts those there that memory has no room for. The file has no name and "
       "goes with the process. Excludes --memory");
+  app->add_option(
+      "--kv-offload-memory", o->kv_offload_memory,
+      "With GPUs: memory of the host, such as 32GiB, that keeps the blocks which the prefix "
+      "cache evicts. A prompt that begins with them has them copied back");
   AddChoice(app, "--kv-storage", &o->kv_storage,
             "How keys and values are kept: paged, or contiguous: one sequence at a time "
             "(--max-num-seqs 1), of which nothing is kept");

@@ -40,6 +40,7 @@ struct ReplayCommand {
   std::string weight_type;
   std::string workload;
   std::string kv_cache_memory;
+  std::string kv_offload_memory;
   std::string json;
   std::string steps;
   std::vector<std::string> goodput;
@@ -55,17 +56,31 @@ struct CalibrateCommand {
   double request_us = 0;
 };
 
-Status SetKvBlocks(const std::string& memory, const SimModelShape& shape, SchedulerConfig* config) {
-  if (memory.empty()) return Status::Ok();
-  SKEIN_ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize("kv-cache-memory", memory));
+// The blocks of the model's keys and values in this much memory.
+Result<int32_t> BlocksIn(const std::string& option, const std::string& memory,
+                         const SimModelShape& shape) {
+  SKEIN_ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize(option, memory));
   const int64_t blocks = bytes / (shape.kv_bytes_per_token() * kBlockTokens);
-  if (blocks >= 1 && blocks <= (1 << 30)) {
-    config->num_kv_blocks = static_cast<int32_t>(blocks);
-    return Status::Ok();
+  if (blocks >= 1 && blocks <= (1 << 30)) return static_cast<int32_t>(blocks);
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("{} of {} is {} blocks, must be in [1, 2^30]", option, memory, blocks),
+                option);
+}
+
+Status SetKvBlocks(const ReplayCommand& command, const SimModelShape& shape,
+                   SchedulerConfig* config) {
+  if (!command.kv_cache_memory.empty()) {
+    SKEIN_ASSIGN_OR_RETURN(config->num_kv_blocks,
+                           BlocksIn("kv-cache-memory", command.kv_cache_memory, shape));
   }
-  return {StatusCode::kInvalidArgument,
-          fmt::format("kv-cache-memory of {} is {} blocks, must be in [1, 2^30]", memory, blocks),
-          "kv-cache-memory"};
+  if (command.kv_offload_memory.empty()) return Status::Ok();
+  if (command.no_prefix_caching) {
+    return {StatusCode::kInvalidArgument, "kv-offload-memory needs prefix caching",
+            "kv-offload-memory"};
+  }
+  SKEIN_ASSIGN_OR_RETURN(config->num_host_kv_blocks,
+                         BlocksIn("kv-offload-memory", command.kv_offload_memory, shape));
+  return Status::Ok();
 }
 
 // The time of all steps of all replicas, and means over the decode steps: rows, and bytes of keys
@@ -164,7 +179,7 @@ Result<int> RunReplay(ReplayCommand command) {
     SKEIN_RETURN_IF_ERROR(ReadStopTable(stop_table, config));
     replay.observers.push_back(&table_writer.emplace(stop_table));
   }
-  SKEIN_RETURN_IF_ERROR(SetKvBlocks(command.kv_cache_memory, shape, config));
+  SKEIN_RETURN_IF_ERROR(SetKvBlocks(command, shape, config));
   SKEIN_ASSIGN_OR_RETURN(const ReplayOutcome outcome, Replay(device, shape, workload, replay));
   const LoadReport report = MakeLoadReport(outcome.records, outcome.duration_us, goodput);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
@@ -244,6 +259,8 @@ void AddEngineOptions(CLI::App* app, ReplayCommand* c) {
       ->check(CLI::Range(1, 1 << 24));
   app->add_option("--kv-cache-memory", c->kv_cache_memory,
                   "Memory for keys and values; default: what the device has left");
+  app->add_option("--kv-offload-memory", c->kv_offload_memory,
+                  "Memory of the host for evicted blocks; copies take no time here");
   app->add_flag("--no-enable-prefix-caching", c->no_prefix_caching, "Compute every prompt whole");
 }
 
