@@ -31,7 +31,7 @@ THREADS = 128  # of a block, but for products and these kernels: threads, bytes 
 BLOCKS = {"BlocksGemmKernel": (32, 0), "GroupedBlocksGemmKernel": (32, 0),
           "FewBlocksGemmKernel<gated": (256, 36864), "GroupedFewBlocksGemmKernel<gated": (256, 36864),
           "FewBlocksGemmKernel": (256, 37888), "GroupedFewBlocksGemmKernel": (256, 37888),
-          "FindLargestKernel": (256, 96),
+          "FindLargestKernel": (256, 96), "WeighGroupsKernel": (256, 0), "DrawKernel": (256, 41328),
           "RmsNormKernel": (128, 16400), "LayerNormKernel": (128, 16400),
           "BranchKernel": (128, 16400), "QuantizeKernel": (128, 16), "StoreHeadsKernel": (128, 8704),
           "ListSlotsKernel": (256, 32), "DeltaKernel<128>": (128, 18688), "DeltaKernel<256>": (128, 35072),

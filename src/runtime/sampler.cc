@@ -21,6 +21,10 @@ int64_t NumOutputs(const DrawSpec& spec) {
   return static_cast<int64_t>(spec.history.size()) - spec.prompt_len;
 }
 
+double RandomOf(const DrawSpec& spec) {
+  return UniformAt(spec.generate->sampling.seed, spec.sample, NumOutputs(spec));
+}
+
 bool HasPenalties(const SamplingParams& p) {
   return p.repetition_penalty != 1.0f || p.presence_penalty != 0.0f || p.frequency_penalty != 0.0f;
 }
@@ -111,6 +115,16 @@ void Sampler::Draw(const DrawSpec& spec, const float* logits, int thread, DrawRe
 
 bool Sampler::NeedsLargestAlone(const DrawSpec& spec) {
   return IsGreedy(spec.generate->sampling) && !spec.generate->num_logprobs && !ChangesLogits(spec);
+}
+
+std::optional<RandomDraw> Sampler::RandomDrawOf(const DrawSpec& spec) {
+  const SamplingParams& params = spec.generate->sampling;
+  if (IsGreedy(params) || spec.generate->num_logprobs || ChangesLogits(spec)) return std::nullopt;
+  return RandomDraw{.temperature = params.temperature,
+                    .top_k = std::max(0, params.top_k),
+                    .top_p = params.top_p,
+                    .min_p = params.min_p,
+                    .random = RandomOf(spec)};
 }
 
 void Sampler::DrawLargest(const Kernels::Largest& largest, DrawResult* result) {
@@ -218,7 +232,7 @@ void Sampler::MaskStops(const DrawSpec& spec, Scratch& scratch) const {
 TokenId Sampler::DrawWeighted(const DrawSpec& spec, const float* logits, float max,
                               Scratch& scratch) const {
   const SamplingParams& params = spec.generate->sampling;
-  const double random = UniformAt(params.seed, spec.sample, NumOutputs(spec));
+  const double random = RandomOf(spec);
   CandidateSet& set = scratch.candidates;
   double total = 0;
   if (params.top_k > 0) {

@@ -13,6 +13,15 @@
 
 namespace skein {
 
+// The numbers of a random draw, for a device that makes it (docs/numerics.md, "Draws").
+struct RandomDraw {
+  float temperature = 1.0f;  // a normal number above 0
+  int32_t top_k = 0;         // 0: all
+  float top_p = 1.0f;
+  float min_p = 0.0f;
+  double random = 0;  // in [0, 1), a multiple of 2^-53
+};
+
 // Draws tokens from logits as SamplingParams says (docs/numerics.md, "Draws"). A draw depends only
 // on its logits and its DrawSpec. Among equal values, the lower id comes first. The cost is a few
 // passes over the vocabulary, never a sort: a bound first selects the tokens that the cut-offs may
@@ -30,8 +39,11 @@ class Sampler {
   // Whether a draw needs no more of its logits than the largest: a greedy one, from logits as they
   // are, without log-probabilities.
   static bool NeedsLargestAlone(const DrawSpec& spec);
-  // The result of that draw, as Draw has it. `largest` is Kernels::FindLargest's; its max is not
-  // read.
+  // The numbers of a random draw that needs its logits as they are, and these alone, without
+  // log-probabilities; nullopt for other draws.
+  static std::optional<RandomDraw> RandomDrawOf(const DrawSpec& spec);
+  // The result of a greedy draw, as Draw has it. `largest` is Kernels::FindLargest's; its max is
+  // not read. Or that of a random draw, whose token is `argmax` then.
   static void DrawLargest(const Kernels::Largest& largest, DrawResult* result);
 
   // Computes the log-probability of `token`, and the `num_top` most likely tokens, into everything

@@ -35,7 +35,7 @@ void StepOutputs::Begin(const StepPlan& plan) {
   done_ = false;
   counts_ = {};
   logit_rows_.clear();
-  largest_alone_.clear();
+  logit_needs_.clear();
   jobs_.clear();
   for (std::vector<int32_t>* reads :
        {&label_reads_, &embedding_reads_, &class_reads_, &marker_reads_, &action_reads_,
@@ -57,7 +57,7 @@ void StepOutputs::Begin(const StepPlan& plan) {
 int32_t StepOutputs::AddLogits(int32_t token, const PlanRow* seen, ForwardBatch* batch) {
   batch->logit_tokens.push_back(token);
   logit_rows_.push_back(seen);
-  largest_alone_.push_back(0);
+  logit_needs_.emplace_back();
   return static_cast<int32_t>(logit_rows_.size()) - 1;
 }
 
@@ -89,7 +89,9 @@ void StepOutputs::AddRow(const PlanRow& row, std::span<const BlockId> blocks, Fo
     for (const DrawSpec& draw : row.draws) {
       jobs_.push_back({.logit_row = logit_row, .result = counts_.draws++, .draw = &draw});
     }
-    largest_alone_.back() = std::ranges::all_of(row.draws, Sampler::NeedsLargestAlone);
+    LogitNeeds& needs = logit_needs_.back();
+    needs.largest_alone = std::ranges::all_of(row.draws, Sampler::NeedsLargestAlone);
+    if (row.draws.size() == 1) needs.draw = Sampler::RandomDrawOf(row.draws.front());
   }
   if (row.read != nullptr) AddRead(row, row_index, batch);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,12 @@ void ForEachRow(const StepPlan& plan, const Fn& fn) {
 
 // The block copies before the first operator of a plan.
 std::span<const BlockCopy> CopiesOf(const StepPlan& plan);
+
+// The needs of a row's jobs, of its logits.
+struct LogitNeeds {
+  bool largest_alone = false;      // the largest logit alone (Sampler::DrawLargest)
+  std::optional<RandomDraw> draw;  // the token of this draw alone, which a device may make
+};
 
 // Turns the plan of a step into its results, for any device: rows become a batch, and the outputs
 // of a pass become results.
@@ -59,9 +66,9 @@ class StepOutputs {
   int32_t logit_row_of(int job) const { return jobs_[job].logit_row; }
   // Runs a job on its row of logits [vocab]. Thread-safe for different jobs and threads.
   void RunJob(int job, const float* logits, int thread);
-  // For each row of logits whether its jobs need the largest logit alone: they may then be run on
-  // that (Sampler::DrawLargest).
-  std::span<const uint8_t> largest_alone() const { return largest_alone_; }
+  // For each row of logits. If a row needs its largest logit or a drawn token alone, its jobs may
+  // be run on that.
+  std::span<const LogitNeeds> logit_needs() const { return logit_needs_; }
   void RunJob(int job, const Kernels::Largest& largest) {
     Sampler::DrawLargest(largest, &results_.draws[jobs_[job].result]);
   }
@@ -108,7 +115,7 @@ class StepOutputs {
   Sampler* const sampler_;
   RowCounts counts_;
   std::vector<const PlanRow*> logit_rows_;  // in plan order
-  std::vector<uint8_t> largest_alone_;      // as many
+  std::vector<LogitNeeds> logit_needs_;     // as many
   std::vector<Job> jobs_;                   // in plan order
   int next_job_ = 0;
   int end_job_ = 0;

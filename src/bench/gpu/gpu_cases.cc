@@ -359,7 +359,44 @@ Result<std::vector<float>> RunFindLargest(Device& device, uint64_t seed) {
                                                .num_rows = kRows,
                                                .width = kWidth,
                                                .out = reinterpret_cast<cuda::RowLargest*>(out)}),
-                      out, kRows * 2);
+                      out, kRows * sizeof(cuda::RowLargest) / sizeof(int32_t));
+}
+
+// The tokens of random draws with all combinations of cut-offs, and whether the host is to draw.
+Result<std::vector<float>> RunDraws(Device& device, uint64_t seed) {
+  constexpr int32_t kVocab = 9000;
+  GpuOperands operands(device, seed);
+  std::vector<cuda::RowDraw> draws;
+  for (const int32_t top_k : {0, 1, 20, 3000}) {
+    for (const float top_p : {1.0f, 0.5f, 0.99f}) {
+      for (const float min_p : {0.0f, 0.1f}) {
+        cuda::RowDraw& draw = draws.emplace_back();
+        draw = {operands.Integer(1, 12) / 8.0f, top_k, top_p, min_p};
+        draw.random_low = static_cast<uint32_t>(operands.Integer(0, 1 << 30));
+        draw.random_high = static_cast<uint32_t>(operands.Integer(0, (1 << 21) - 1));
+      }
+    }
+  }
+  const auto num_rows = static_cast<int32_t>(draws.size());
+  std::vector<float> logits = operands.Random(int64_t{num_rows} * kVocab);
+  for (float& x : logits) x *= 3.0f;
+  const int64_t groups = int64_t{num_rows} * cuda::NumDrawGroups(kVocab);
+  auto* rows = static_cast<int32_t*>(operands.Make(num_rows * sizeof(cuda::RowLargest)));
+  const cuda::DrawArgs args = {
+      .logits = operands.Put(logits),
+      .ldx = kVocab,
+      .draws = operands.Put(draws),
+      .num_rows = num_rows,
+      .vocab = kVocab,
+      .rows = reinterpret_cast<cuda::RowLargest*>(rows),
+      .best = static_cast<float*>(operands.Make(groups * sizeof(float))),
+      .sums = static_cast<double*>(operands.Make(groups * sizeof(double)))};
+  SKEIN_RETURN_IF_ERROR(operands.status());
+  device.Run(cuda::FindLargestLaunch(
+      {.x = args.logits, .ldx = kVocab, .num_rows = num_rows, .width = kVocab, .out = args.rows}));
+  device.Run(cuda::WeighGroupsLaunch(args));
+  return operands.Run(cuda::DrawLaunch(args), rows,
+                      num_rows * sizeof(cuda::RowLargest) / sizeof(int32_t));
 }
 
 }  // namespace
@@ -396,6 +433,7 @@ std::vector<GpuCase> GpuCases() {
       {"branch", true, RunBranch},
       {"finish_logits", true, RunFinishLogits},
       {"find_largest", true, RunFindLargest},
+      {"draws", true, RunDraws},
   };
   for (const std::vector<GpuCase>& of : {GpuAttentionCases(), GpuLinearCases()}) {
     cases.insert(cases.end(), of.begin(), of.end());

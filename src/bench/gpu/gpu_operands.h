@@ -59,6 +59,9 @@ class GpuOperands {
     return buffers_.back().as<void>();
   }
 
+  // Whether the device had memory for all of them.
+  const Status& status() const { return status_; }
+
   // Runs a kernel launch and returns `count` elements from `out`.
   template <typename T>
   Result<std::vector<float>> Run(const cuda::Launch& launch, const T* out, size_t count) {

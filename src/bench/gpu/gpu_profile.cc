@@ -71,6 +71,7 @@ std::string NameOf(const Launch& launch) {
   if (IsBetween(id, kAttentionF32, kBiasedAttentionBf16)) return "attention";
   if (IsBetween(id, kMergeSegmentsF32, kExtendedMergeSegmentsBf16)) return "merged segments";
   if (IsBetween(id, kFindLargest, kMergeLargest)) return "largest";
+  if (IsBetween(id, kWeighGroups, kDraw)) return "draws";
   if (IsBetween(id, kChooseExperts, kSumExperts)) return "choice of experts";
   if (id >= kF32Few16Store) {  // products of f32, of integers, of experts
     return fmt::format("product of {} rows, {} columns", ProductOf(launch).m,

@@ -65,6 +65,7 @@ inline uint32_t __ballot_sync(uint32_t mask, bool predicate) {
 }
 
 inline int __popc(uint32_t bits) { return std::popcount(bits); }
+inline int __clz(int bits) { return std::countl_zero(static_cast<uint32_t>(bits)); }
 
 // The shared memory of the block, as the type that the kernel uses for it.
 template <typename T>

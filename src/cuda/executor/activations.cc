@@ -188,6 +188,11 @@ Status Activations::AllocateOutputs(const ActivationShape& shape, const ForwardL
   SKEIN_RETURN_IF_ERROR(Add(rows * sizeof(RowLargest), &largest.of_rows));
   SKEIN_RETURN_IF_ERROR(
       Add(rows * LargestParts(c.vocab_size) * sizeof(PartLargest), &largest.parts));
+  if (c.has_logits()) {
+    const int64_t groups = rows * NumDrawGroups(c.vocab_size);
+    SKEIN_RETURN_IF_ERROR(Add(groups * sizeof(float), &largest.best));
+    SKEIN_RETURN_IF_ERROR(Add(groups * sizeof(double), &largest.sums));
+  }
   SKEIN_RETURN_IF_ERROR(AddOnHost(outputs.bytes(), &on_host));
   return AddOnHost(largest.of_rows.bytes(), &largest.on_host);
 }

@@ -92,10 +92,12 @@ struct Activations {
     Buffer normed;   // the tokens whose means are outputs
     Buffer on_host;  // x on the host, if the processor computes the outputs
   };
-  // The largest logits of outputs.
+  // The largest logits of outputs, and their random draws.
   struct Largest {
     Buffer of_rows;  // RowLargest [max_logit_rows]
     Buffer parts;    // PartLargest [max_logit_rows, parts of a row]
+    Buffer best;     // f32 [max_logit_rows, groups of a row] (DrawArgs)
+    Buffer sums;     // f64 [max_logit_rows, groups of a row]
     Buffer on_host;  // of_rows on the host
   };
 

@@ -103,7 +103,7 @@ std::unique_ptr<Task> CudaExecutor::Begin(const StepPlan& plan) {
   state.ahead.set_ahead_us(ahead_us_);
   state.pass->set_slice_us(slice_us_);
   state.pass->set_always_shares(always_shares_);
-  const Status begun = state.pass->Begin(CopiesOf(plan), state.outputs.largest_alone());
+  const Status begun = state.pass->Begin(CopiesOf(plan), state.outputs.logit_needs());
   state.fails = begun.code() == StatusCode::kResourceExhausted;
   if (state.fails) {
     spdlog::error("a step of {} tokens fails: {}", batch.num_tokens(), begun.message());
@@ -146,6 +146,10 @@ Status CudaExecutor::Run(State& state, const std::atomic<bool>& preempt, bool* s
     }
     if (state.outputs_coming) {
       SKEIN_RETURN_IF_ERROR(WaitForOperators(state));
+      if (!state.has_result && state.pass->outputs().CopyLeft()) {
+        state.ahead.Add(0);
+        continue;
+      }
       state.outputs_coming = false;
       if (state.has_result) {
         state.on_host = &state.pass->BeginOutputsOnHost();
@@ -194,7 +198,7 @@ bool CudaExecutor::RunJobs(State& state, const std::atomic<bool>& preempt) {
   if (outputs.next_job() == outputs.end_job()) return true;
   const auto run = [&](int job, int thread) {
     const int32_t row = outputs.logit_row_of(job) - state.first_logit_row;
-    if (const RowLargest* largest = state.pass->outputs().largest(row)) {
+    if (const RowLargest* largest = state.pass->outputs().drawn(row)) {
       return outputs.RunJob(job, {0.0f, largest->index, largest->finite != 0});
     }
     outputs.RunJob(job, state.pass->outputs().output(row), thread);

@@ -18,8 +18,10 @@ namespace skein::cuda {
 
 // Runs plans on a device, or on several that compute each operator together (rank.h):
 //
-//   copy inputs to the device -> operators -> copy rows of logits, or other outputs, to the host
-//   -> draws and reads -> next rows ... -> results
+//   copy inputs to the device -> operators -> draws on the device -> copy rows of logits, or other
+//   outputs, to the host -> other draws and reads -> next rows ... -> results
+//
+// A draw that the device leaves to the host brings its row of logits in a second copy.
 //
 // The device gets operators before it has finished earlier ones, but few of them (run_ahead.h). So
 // a task stops soon after the signal, and the device never waits for the host. A stopped task keeps

@@ -199,8 +199,9 @@ TEST_F(CudaExecutorTest, DecodesRunAsGraphs) {
   EXPECT_EQ(fake.num_graphs(), 3);
 }
 
-// Greedy draws beside others in one step: the device sends their tokens alone.
-TEST_F(CudaExecutorTest, GreedyDrawsBringNoLogitsToTheHost) {
+// Draws beside others in one step: the device sends their tokens alone, but for log-probabilities
+// and penalties.
+TEST_F(CudaExecutorTest, DrawsBringNoLogitsToTheHost) {
   std::vector<Sequence> sequences;
   for (int32_t i = 0; i < 4; ++i) {
     sequences.push_back(NewSequence(9 + i, 4 * i));
@@ -225,7 +226,7 @@ TEST_F(CudaExecutorTest, GreedyDrawsBringNoLogitsToTheHost) {
   const size_t before = both_.device.bytes_to_host();
   const StepResults on_device = RunOnDevice(plan());
   const size_t row_bytes = both_.model.vocab() * sizeof(float);
-  EXPECT_EQ(both_.device.bytes_to_host() - before, 3 * row_bytes + 3 * sizeof(RowLargest));
+  EXPECT_EQ(both_.device.bytes_to_host() - before, 2 * row_bytes + 3 * sizeof(RowLargest));
   const StepResults on_cpu = RunPlan(*both_.cpu, plan());
   ExpectSame(on_device, on_cpu);
 }

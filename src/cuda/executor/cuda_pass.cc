@@ -55,10 +55,28 @@ void CudaPass::SetNumTokens(int32_t num_tokens) {
   for (const auto& rank : ranks_) rank->layers.set_num_tokens(num_tokens);
 }
 
-Status CudaPass::Begin(std::span<const BlockCopy> copies, std::span<const uint8_t> largest_alone) {
+void CudaPass::CollectDraws() {
+  draws_.clear();
+  if (std::ranges::none_of(needs_, [](const LogitNeeds& of) { return of.draw.has_value(); }))
+    return;
+  for (const LogitNeeds& of : needs_) {
+    RowDraw& to = draws_.emplace_back();
+    if (!of.draw) continue;
+    const auto random = static_cast<uint64_t>(of.draw->random * 0x1p53);
+    to = {.temperature = of.draw->temperature,
+          .top_k = of.draw->top_k,
+          .top_p = of.draw->top_p,
+          .min_p = of.draw->min_p,
+          .random_low = static_cast<uint32_t>(random),
+          .random_high = static_cast<uint32_t>(random >> 32)};
+  }
+}
+
+Status CudaPass::Begin(std::span<const BlockCopy> copies, std::span<const LogitNeeds> needs) {
   layout_.Assign();
-  SKEIN_CHECK(largest_alone.size() == batch_.logit_tokens.size());
-  largest_alone_ = largest_alone;
+  SKEIN_CHECK(needs.size() == batch_.logit_tokens.size());
+  needs_ = needs;
+  CollectDraws();
   part_ = Part::kInput;
   layer_ = chunk_ = output_op_ = slice_ = 0;
   sliced_ = {};
@@ -68,7 +86,7 @@ Status CudaPass::Begin(std::span<const BlockCopy> copies, std::span<const uint8_
   if (padding.num_tokens == 0 && config().gathers_outputs()) layout_.KeepOutputTokens();
   for (const auto& rank : ranks_) {
     rank->integers.set_always_shares(always_shares_);
-    SKEIN_RETURN_IF_ERROR(rank->integers.Assign(batch_, layout_, copies, padding));
+    SKEIN_RETURN_IF_ERROR(rank->integers.Assign(batch_, layout_, copies, padding, draws_));
     rank->layers.FindAdapters(batch_, layout_);
   }
   if (padding.num_tokens == 0) return Status::Ok();
@@ -91,7 +109,8 @@ int32_t CudaPass::TokensOfGraph(std::span<const BlockCopy> copies) const {
 
 Status CudaPass::FindGraph() {
   const DeviceBatch::Tiles tiles = lead_.integers.tiles(0);
-  PassGraphs::Shape shape = {num_tokens_, tiles.num_segments, tiles.num_prefixes(), {}};
+  PassGraphs::Shape shape = {
+      num_tokens_, tiles.num_segments, tiles.num_prefixes(), !draws_.empty(), {}};
   for (const auto& rank : ranks_) shape.integers.push_back(rank->integers.memory());
   graph_ = graphs_.Find(shape);
   if (graph_) return Status::Ok();
@@ -110,7 +129,7 @@ Status CudaPass::FindGraph() {
   }
   BeginChunk();
   for (int op = 0; op < kOutputOps; ++op) outputs_.Run(op);
-  outputs_.FindLargest();  // it costs little where nobody asks for it
+  outputs_.DrawTokens();  // the largest logits cost little where nobody asks for them
   SKEIN_ASSIGN_OR_RETURN(graph_, device.EndGraph());
   graphs_.Add(shape, *graph_);
   return Status::Ok();
@@ -136,7 +155,7 @@ PassStatus CudaPass::Step() {
     LetLeadWait(ranks_);
     context_.device->RunGraph(*graph_);
     BeginChunk();
-    outputs_.Copy(/*has_largest=*/true);
+    outputs_.Copy(/*has_tokens=*/true);
     step_us_ = 0;  // a signal waits for the whole step
     part_ = Part::kOutputs;
     output_op_ = kOutputOps;
@@ -158,7 +177,7 @@ PassStatus CudaPass::Step() {
       }
       OutputOperator();
       if (++output_op_ < kOutputOps) break;
-      outputs_.Copy(/*has_largest=*/false);
+      outputs_.Copy(/*has_tokens=*/false);
       return PassStatus::kOutputs;
   }
   return PassStatus::kRunning;
@@ -257,7 +276,7 @@ void CudaPass::AddToInput(PassRank& rank, const float* table, const int32_t* row
 
 void CudaPass::BeginChunk() {
   outputs_.Begin(chunk_, chunk(), graph_ ? num_tokens_ : chunk().count, lead_.memory.x.as<float>(),
-                 largest_alone_);
+                 needs_);
 }
 
 void CudaPass::OutputOperator() {

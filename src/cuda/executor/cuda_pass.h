@@ -21,6 +21,7 @@
 #include "model/forward/layout.h"
 #include "model/forward/pass.h"
 #include "model/forward/workspace.h"
+#include "runtime/step_outputs.h"
 
 namespace skein::cuda {
 
@@ -49,9 +50,8 @@ class CudaPass {
 
   ForwardBatch& batch() { return batch_; }
   // Sets up the pass; gives the device no launch. The commands of the pass before have passed.
-  // `largest_alone`: for each row of logits whether its largest alone is wanted; valid until the
-  // pass is done. REQUIRES: as ForwardPass::Begin.
-  Status Begin(std::span<const BlockCopy> copies, std::span<const uint8_t> largest_alone);
+  // `needs`: of each row of logits; valid until the pass is done. REQUIRES: as ForwardPass::Begin.
+  Status Begin(std::span<const BlockCopy> copies, std::span<const LogitNeeds> needs);
 
   // Gives the device the commands of the next operator, or of the next slice of a long one. After
   // kOutputs, the outputs of chunk() are being copied to the host: output() may be called once a
@@ -85,6 +85,8 @@ class CudaPass {
   bool Finished() const;
   // The tokens of the batch's graph, those that pad it included; 0: it runs operator by operator.
   int32_t TokensOfGraph(std::span<const BlockCopy> copies) const;
+  // Makes draws_.
+  void CollectDraws();
   Status FindGraph();
   // The slices of the operator at hand: of at most so much time.
   std::span<const OperatorSlice> Slices(double slice_us);
@@ -106,8 +108,9 @@ class CudaPass {
   const DType dtype_;
   ForwardBatch batch_;
   BatchLayout layout_;
-  std::span<const uint8_t> largest_alone_;
-  int32_t num_tokens_ = 0;  // of the batch, those that pad it included
+  std::span<const LogitNeeds> needs_;
+  std::vector<RowDraw> draws_;  // of each row of logits; empty: the device makes no random draw
+  int32_t num_tokens_ = 0;      // of the batch, those that pad it included
   PassGraphs graphs_;
   std::optional<int32_t> graph_;  // of the pass at hand
   Part part_ = Part::kInput;

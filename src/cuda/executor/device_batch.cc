@@ -13,6 +13,17 @@ namespace {
 
 static_assert(sizeof(RowsOfMean) == 2 * sizeof(int32_t) && sizeof(SlotCopy) == 3 * sizeof(int32_t));
 
+// Adds the draws of a chunk of logits. Returns the index of their first word; 0: there are none.
+size_t AddDraws(std::span<const RowDraw> draws, int32_t num_padding, std::vector<int32_t>* words) {
+  if (std::ranges::none_of(draws, [](const RowDraw& draw) { return draw.temperature != 0; })) {
+    return 0;
+  }
+  const size_t begin = words->size();
+  words->resize(begin + (draws.size() + num_padding) * kRowDrawWords);
+  std::memcpy(words->data() + begin, draws.data(), draws.size_bytes());
+  return begin;
+}
+
 }  // namespace
 
 DeviceBatch::DeviceBatch(Device* device, const ForwardContext& model, int32_t chunk_tokens,
@@ -26,7 +37,8 @@ DeviceBatch::DeviceBatch(Device* device, const ForwardContext& model, int32_t ch
       carried_state_(carried_state) {}
 
 Status DeviceBatch::Assign(const ForwardBatch& batch, const BatchLayout& layout,
-                           std::span<const BlockCopy> copies, const Padding& padding) {
+                           std::span<const BlockCopy> copies, const Padding& padding,
+                           std::span<const RowDraw> draws) {
   words_.clear();
   AddTokens(batch, layout, padding);
   const int32_t num_padding = std::max(0, padding.num_tokens - batch.num_tokens());
@@ -46,7 +58,7 @@ Status DeviceBatch::Assign(const ForwardBatch& batch, const BatchLayout& layout,
     words_.insert(words_.end(), {row.fork.from, layout.Table(index)[row.begin / kKvBlockTokens],
                                  row.fork.num_tokens});
   }
-  AddOutputs(batch, layout, padding);
+  AddOutputs(batch, layout, padding, draws);
   AddTables(batch, layout);
   return Copy();
 }
@@ -188,7 +200,7 @@ void DeviceBatch::AddMeans(const ForwardBatch& batch, const BatchLayout& layout,
 }
 
 void DeviceBatch::AddOutputs(const ForwardBatch& batch, const BatchLayout& layout,
-                             const Padding& padding) {
+                             const Padding& padding, std::span<const RowDraw> draws) {
   outputs_.clear();
   output_words_.clear();
   if (!computes_outputs_) return;
@@ -203,7 +215,12 @@ void DeviceBatch::AddOutputs(const ForwardBatch& batch, const BatchLayout& layou
     for (int32_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
       words_.push_back(layout.ActiveIndex(layout.OutputToken(chunk.kind, i)));
     }
-    words_.insert(words_.end(), std::max(0, padding.num_tokens - chunk.count), 0);
+    const int32_t num_padding = std::max(0, padding.num_tokens - chunk.count);
+    words_.insert(words_.end(), num_padding, 0);
+    if (chunk.kind == OutputKind::kLogits && !draws.empty()) {
+      output_words_.back().draws =
+          AddDraws(draws.subspan(chunk.first, chunk.count), num_padding, &words_);
+    }
     if (chunk.kind != OutputKind::kLabels) continue;
     for (int32_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
       for (const int32_t label : batch.label_outputs[i].labels) {
@@ -232,6 +249,7 @@ Status DeviceBatch::Copy() {
     outputs_[i].tokens = On<int32_t>(at.tokens);
     if (at.means > 0) outputs_[i].means = On<RowsOfMean>(at.means);
     if (at.panels > 0) outputs_[i].panels = On<int32_t>(at.panels);
+    if (at.draws > 0) outputs_[i].draws = On<RowDraw>(at.draws);
   }
   return Status::Ok();
 }

@@ -9,6 +9,7 @@
 #include "cuda/executor/batch_extras.h"
 #include "cuda/executor/tiles/tile_cutter.h"
 #include "cuda/kernels/args.h"
+#include "cuda/kernels/draws/draw_args.h"
 #include "model/config/config.h"
 #include "model/forward/context.h"
 #include "model/forward/layout.h"
@@ -31,6 +32,8 @@ class DeviceBatch {
     const RowsOfMean* means = nullptr;
     const int32_t* panels = nullptr;  // [num_panels]; only for labels
     std::vector<int32_t> panel_ids;   // the panels on the host, ascending
+    // [chunk.count, and padding], only for logits. Null: nothing is drawn at random from them.
+    const RowDraw* draws = nullptr;
   };
 
   // Tokens behind those of the batch, which no output is read from: position 0, no keys to see. So
@@ -76,9 +79,10 @@ class DeviceBatch {
 
   // Makes the integers of a batch with this layout, and starts their copy. The previous copy must
   // have ended. Outputs count the layout's active tokens, which are all of them in a batch with
-  // padding. Fails as Device::Allocate does.
+  // padding. draws: of each row of logits, or empty. Fails as Device::Allocate does.
   Status Assign(const ForwardBatch& batch, const BatchLayout& layout,
-                std::span<const BlockCopy> copies, const Padding& padding);
+                std::span<const BlockCopy> copies, const Padding& padding,
+                std::span<const RowDraw> draws = {});
 
   // The memory of all of them; another address when it has grown.
   const void* memory() const { return on_device_.as<void>(); }
@@ -166,7 +170,8 @@ class DeviceBatch {
   void AddGathered(const ForwardBatch& batch, const BatchLayout& layout);
   // Finds the runs of some active tokens. active.row: their first row, or one before it.
   void FindRuns(const ForwardBatch& batch, const BatchLayout& layout, const RowSpan& active);
-  void AddOutputs(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding);
+  void AddOutputs(const ForwardBatch& batch, const BatchLayout& layout, const Padding& padding,
+                  std::span<const RowDraw> draws);
   void AddTables(const ForwardBatch& batch, const BatchLayout& layout);
   Status Copy();
 
@@ -192,9 +197,9 @@ class DeviceBatch {
   std::vector<RowSpan> runs_;  // adjacent tokens of one row, ascending
   std::vector<Outputs> outputs_;
   struct OutputWords {
-    size_t tokens = 0, means = 0, panels = 0;
+    size_t tokens = 0, means = 0, panels = 0, draws = 0;
   };
-  std::vector<OutputWords> output_words_;  // [chunk]: indices in words_; means = 0: there are none
+  std::vector<OutputWords> output_words_;  // [chunk]: indices in words_; 0: there are none
 };
 
 }  // namespace skein::cuda

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "cuda/kernels/draws/draw_args.h"
 
 namespace skein::cuda {
 namespace {
@@ -10,6 +11,7 @@ namespace {
 // For each token: its entries in DeviceBatch (token, position, block, tables, tiles, outputs), with
 // room for twice as many, since their memory grows by doubling.
 constexpr int64_t kListBytesPerToken = 64;
+constexpr int64_t kListBytesPerDraw = 2 * sizeof(RowDraw);
 
 }  // namespace
 
@@ -20,7 +22,8 @@ int64_t DeviceStepBytes(const ActivationShape& shape, const ForwardLimits& limit
   of_length.num_positions = max_model_len;
   const auto step = [&](const ForwardLimits& of) {
     return Activations::Bytes(of_length, LimitsOnDevice(config, of)) +
-           kListBytesPerToken * std::max(of.max_tokens, max_model_len);
+           kListBytesPerToken * std::max(of.max_tokens, max_model_len) +
+           kListBytesPerDraw * of.max_logit_rows;
   };
   const int64_t decodes =
       states.num_decodes > 0 ? step(DecodeLimits(limits, states.num_decodes)) : 0;

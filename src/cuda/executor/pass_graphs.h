@@ -19,6 +19,7 @@ class PassGraphs {
     int32_t num_tokens = 0;
     int32_t num_segments = 0;
     int32_t num_prefixes = 0;
+    bool draws = false;                 // with random draws
     std::vector<const void*> integers;  // the addresses of these, for each rank
     auto operator<=>(const Shape&) const = default;
   };

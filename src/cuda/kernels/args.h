@@ -322,10 +322,13 @@ struct GateSumsArgs {
   int64_t ldo = 0;
 };
 
-// The largest element of each row, as Kernels::FindLargest has it, without its value.
+// The largest element of each row, as Kernels::FindLargest has it, or the token that is drawn from
+// the row.
 struct RowLargest {
-  int32_t index = 0;
-  int32_t finite = 0;  // 1: the row has no NaN, no +inf, and an element above -inf
+  int32_t index = 0;         // that, or the token
+  int32_t finite = 0;        // 1: the row has no NaN, no +inf, and an element above -inf
+  float value = 0.0f;        // the largest element
+  int32_t left_to_host = 0;  // 1: the host has to draw the token
 };
 // The largest of a part of a row. None: index < 0.
 struct PartLargest {

@@ -3,8 +3,8 @@
 // The language of the kernels: CUDA C++, restricted to words that an emulator on the host has, too.
 // nvcc compiles a kernel for GPUs, any other compiler compiles it for the Emulator. The words are
 // threadIdx.x, blockIdx, gridDim, __syncthreads, __syncwarp, __shfl_sync, __shfl_xor_sync,
-// __ballot_sync, __popc and the functions below. Blocks have one dimension; shared memory is one
-// struct of plain values, accessed by SharedMemory<T>().
+// __ballot_sync, __popc, __clz and the functions below. Blocks have one dimension; shared memory is
+// one struct of plain values, accessed by SharedMemory<T>().
 //
 // A kernel may start while the kernel before it in the stream still runs (programmatic dependent
 // launch). So every thread of every kernel calls, at its begin and once,

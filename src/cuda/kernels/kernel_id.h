@@ -74,6 +74,8 @@ enum class KernelId : uint8_t {
   kFinishLogits,
   kFindLargest,
   kMergeLargest,
+  kWeighGroups,
+  kDraw,
   kChooseExperts,
   kChooseExpertsAndShared,
   kListSlots,

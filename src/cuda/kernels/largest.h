@@ -1,7 +1,7 @@
 #pragma once
 
-// Logits behind their product, and the largest of each row, for greedy draws: so the logits need
-// not go to the host. Few rows are divided into parts, so that many blocks read a row.
+// Logits behind their product, and the largest of each row, for draws: so the logits need not go
+// to the host. Few rows are divided into parts, so that many blocks read a row.
 
 #include <cstdint>
 
@@ -70,8 +70,8 @@ __device__ __forceinline__ void MergeLanes(LargestSoFar& largest) {
 
 __device__ __forceinline__ void WriteLargest(const LargestSoFar& largest, RowLargest* out) {
   const bool found = largest.index >= 0;
-  out->index = found ? largest.index : 0;
-  out->finite = found ? largest.finite : 0;
+  // Adding +0 removes the sign of a zero, which depends on the order of the elements.
+  *out = {found ? largest.index : 0, found ? largest.finite : 0, largest.value + 0.0f, 0};
 }
 
 __device__ __forceinline__ LargestSoFar LargestOf(const PartLargest& part) {

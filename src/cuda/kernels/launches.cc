@@ -6,6 +6,8 @@
 
 #include "base/ceil_div.h"
 #include "base/check.h"
+#include "cuda/kernels/draws/draw.h"
+#include "cuda/kernels/draws/weigh_groups.h"
 #include "cuda/kernels/encoder_rows.h"
 #include "cuda/kernels/experts.h"
 #include "cuda/kernels/gemm_blocks.h"
@@ -17,6 +19,7 @@
 #include "cuda/kernels/linear_attention.h"
 #include "cuda/kernels/many_heads.h"
 #include "cuda/kernels/rows.h"
+#include "kernels/kernels.h"
 
 namespace skein::cuda {
 namespace {
@@ -455,6 +458,22 @@ Launch FindLargestLaunch(FindLargestArgs args) {
 Launch MergeLargestLaunch(const FindLargestArgs& args) {
   return {KernelId::kMergeLargest,
           {{NumBlocks(args.num_rows, kRowThreads / kWarpThreads)}, kRowThreads, 0},
+          args};
+}
+
+static_assert(kDrawGroup == kRowGroup);
+Launch WeighGroupsLaunch(const DrawArgs& args) {
+  return {
+      KernelId::kWeighGroups,
+      {{NumBlocks(NumDrawGroups(args.vocab), kGroupsOfBlock), static_cast<uint32_t>(args.num_rows)},
+       kDrawThreads,
+       0},
+      args};
+}
+
+Launch DrawLaunch(const DrawArgs& args) {
+  return {KernelId::kDraw,
+          {{static_cast<uint32_t>(args.num_rows)}, kDrawThreads, sizeof(DrawShared)},
           args};
 }
 

@@ -5,6 +5,7 @@
 #include "base/dtype.h"
 #include "cuda/device/launch.h"
 #include "cuda/kernels/args.h"
+#include "cuda/kernels/draws/draw_args.h"
 
 namespace skein::cuda {
 
@@ -51,6 +52,8 @@ int64_t PartialBytes(const AttentionArgs& args);
 Launch FinishLogitsLaunch(const FinishLogitsArgs& args);
 Launch FindLargestLaunch(FindLargestArgs args);
 Launch MergeLargestLaunch(const FindLargestArgs& args);
+Launch WeighGroupsLaunch(const DrawArgs& args);
+Launch DrawLaunch(const DrawArgs& args);
 Launch ChooseExpertsLaunch(const ChooseExpertsArgs& args);
 Launch ListSlotsLaunch(const ListSlotsArgs& args);
 Launch SumExpertsLaunch(const SumExpertsArgs& args);

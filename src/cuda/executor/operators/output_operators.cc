@@ -8,12 +8,12 @@
 namespace skein::cuda {
 
 void OutputOperators::Begin(int32_t index, const OutputChunk& chunk, int32_t num_outputs,
-                            const float* result, std::span<const uint8_t> largest_alone) {
+                            const float* result, std::span<const LogitNeeds> needs) {
   index_ = index;
   chunk_ = chunk;
   num_outputs_ = num_outputs;
   result_ = result;
-  largest_alone_ = largest_alone;
+  needs_ = needs;
 }
 
 void OutputOperators::Run(int op) {
@@ -130,14 +130,33 @@ void OutputOperators::Head() {
                                     .cap = decoder.logits_cap}));
 }
 
-void OutputOperators::Copy(bool has_largest) {
-  if (chunk_.kind == OutputKind::kLogits) return CopyLogits(has_largest);
+void OutputOperators::Copy(bool has_tokens) {
+  has_left_ = false;
+  if (chunk_.kind == OutputKind::kLogits) return CopyLogits(has_tokens);
   context_.device->CopyToHost(memory_->on_host.as<void>(), memory_->outputs.as<void>(),
                               int64_t{chunk_.count} * width() * sizeof(float));
 }
 
-bool OutputOperators::LargestAlone(int32_t i) const {
-  return chunk_.kind == OutputKind::kLogits && largest_alone_[chunk_.first + i] != 0;
+bool OutputOperators::IsDrawn(int32_t i) const {
+  if (chunk_.kind != OutputKind::kLogits) return false;
+  const LogitNeeds& needs = needs_[chunk_.first + i];
+  return needs.largest_alone || needs.draw;
+}
+
+void OutputOperators::DrawTokens() {
+  FindLargest();
+  if (tokens().draws == nullptr) return;
+  const int32_t vocab = config().vocab_size;
+  const DrawArgs args = {.logits = memory_->outputs.as<float>(),
+                         .ldx = vocab,
+                         .draws = tokens().draws,
+                         .num_rows = num_outputs_,
+                         .vocab = vocab,
+                         .rows = memory_->largest.of_rows.as<RowLargest>(),
+                         .best = memory_->largest.best.as<float>(),
+                         .sums = memory_->largest.sums.as<double>()};
+  launcher_.Run(WeighGroupsLaunch(args));
+  launcher_.Run(DrawLaunch(args));
 }
 
 void OutputOperators::FindLargest() {
@@ -153,23 +172,40 @@ void OutputOperators::FindLargest() {
   if (args.num_parts > 1) launcher_.Run(MergeLargestLaunch(args));
 }
 
-// The rows that are wanted, run by run, and the largest of the others.
-void OutputOperators::CopyLogits(bool has_largest) {
+void OutputOperators::CopyRows(int32_t begin, int32_t end) {
   const int64_t vocab = config().vocab_size;
+  context_.device->CopyToHost(memory_->on_host.as<float>() + begin * vocab,
+                              memory_->outputs.as<float>() + begin * vocab,
+                              (end - begin) * vocab * sizeof(float));
+}
+
+bool OutputOperators::CopyLeft() {
+  if (!has_left_) return false;
+  has_left_ = false;
+  bool any = false;
+  for (int32_t i = 0; i < chunk_.count; ++i) {
+    if (!IsDrawn(i) || !IsLeft(i)) continue;
+    CopyRows(i, i + 1);
+    any = true;
+  }
+  return any;
+}
+
+// The rows that are wanted, run by run, and the tokens of the others.
+void OutputOperators::CopyLogits(bool has_tokens) {
   const int32_t count = chunk_.count;
   int32_t num_copied = 0;
   for (int32_t begin = 0; begin < count; ++begin) {
-    if (LargestAlone(begin)) continue;
+    if (IsDrawn(begin)) continue;
     int32_t end = begin + 1;
-    while (end < count && !LargestAlone(end)) ++end;
-    context_.device->CopyToHost(memory_->on_host.as<float>() + begin * vocab,
-                                memory_->outputs.as<float>() + begin * vocab,
-                                (end - begin) * vocab * sizeof(float));
+    while (end < count && !IsDrawn(end)) ++end;
+    CopyRows(begin, end);
     num_copied += end - begin;
     begin = end - 1;
   }
   if (num_copied == count) return;
-  if (!has_largest) FindLargest();
+  if (!has_tokens) DrawTokens();
+  has_left_ = tokens().draws != nullptr;
   context_.device->CopyToHost(memory_->largest.on_host.as<void>(),
                               memory_->largest.of_rows.as<void>(), count * sizeof(RowLargest));
 }

@@ -9,6 +9,7 @@
 #include "cuda/executor/device_batch.h"
 #include "cuda/executor/launcher.h"
 #include "model/forward/layout.h"
+#include "runtime/step_outputs.h"
 
 namespace skein::cuda {
 
@@ -31,23 +32,27 @@ class OutputOperators {
         wide_(context.model.weights->config.vocab_size) {}
 
   // The chunk at hand: number `index` of the batch's. num_outputs: those that pad it included.
-  // `result`: the residual stream behind the last layer. largest_alone: as CudaPass::Begin, of the
-  // batch's rows of logits.
+  // `result`: the residual stream behind the last layer. needs: as CudaPass::Begin, of the batch's
+  // rows of logits.
   void Begin(int32_t index, const OutputChunk& chunk, int32_t num_outputs, const float* result,
-             std::span<const uint8_t> largest_alone);
+             std::span<const LogitNeeds> needs);
 
   void Run(int op);
-  // Finds the largest logit of each output.
-  void FindLargest();
-  // Starts the copy of the outputs to the host. `has_largest`: FindLargest has run.
-  void Copy(bool has_largest);
+  // Finds the largest logit of each output, and makes the random draws of the chunk.
+  void DrawTokens();
+  // Starts the copy of the outputs to the host. `has_tokens`: DrawTokens has run.
+  void Copy(bool has_tokens);
+  // Once they are on the host: starts the copy of the logits of draws that the device has left to
+  // the host. Returns whether there are any; the next call returns false.
+  bool CopyLeft();
 
   // Once they are on the host, as ForwardPass::output. An output of labels is valid until the next
   // call; other outputs are thread-safe.
   float* output(int32_t i);
-  // The largest of row i of the logits, which are not on the host then; null: output(i) is.
-  const RowLargest* largest(int32_t i) const {
-    return LargestAlone(i) ? memory_->largest.on_host.as<RowLargest>() + i : nullptr;
+  // The largest of row i of the logits, or the token drawn from it, if the logits are not on the
+  // host; null: output(i) is.
+  const RowLargest* drawn(int32_t i) const {
+    return IsDrawn(i) && !IsLeft(i) ? memory_->largest.on_host.as<RowLargest>() + i : nullptr;
   }
 
   // The shape of the product of operator kHead: its output's columns and its terms. 0: none.
@@ -74,8 +79,14 @@ class OutputOperators {
   void Mean();
   void HeadDense();
   void Head();
-  void CopyLogits(bool has_largest);
-  bool LargestAlone(int32_t i) const;
+  void FindLargest();
+  void CopyRows(int32_t begin, int32_t end);
+  void CopyLogits(bool has_tokens);
+  // Whether the device draws the token of row i, and has then left it to the host.
+  bool IsDrawn(int32_t i) const;
+  bool IsLeft(int32_t i) const {
+    return memory_->largest.on_host.as<RowLargest>()[i].left_to_host != 0;
+  }
   const ModelConfig& config() const { return context_.model.weights->config; }
 
   const CudaContext& context_;
@@ -87,7 +98,8 @@ class OutputOperators {
   OutputChunk chunk_;
   int32_t num_outputs_ = 0;
   const float* result_ = nullptr;
-  std::span<const uint8_t> largest_alone_;
+  std::span<const LogitNeeds> needs_;
+  bool has_left_ = false;    // CopyLeft has to look for rows
   std::vector<float> wide_;  // [vocab]: one output of labels
 };
 

@@ -35,6 +35,7 @@ void AddAttentionKernels(KernelTable& table);
 void AddBf16Products(KernelTable& table);
 void AddOtherProducts(KernelTable& table);
 void AddBlockKernels(KernelTable& table);
+void AddDrawKernels(KernelTable& table);
 
 inline KernelTable MakeKernelTable() {
   KernelTable table;
@@ -43,6 +44,7 @@ inline KernelTable MakeKernelTable() {
   AddBf16Products(table);
   AddOtherProducts(table);
   AddBlockKernels(table);
+  AddDrawKernels(table);
   return table;
 }
 
