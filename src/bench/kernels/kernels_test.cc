@@ -136,7 +136,7 @@ TEST(BenchKernelsTest, TheYardstickComputesTheSameProduct) {
   for (int i = 0; i < 20 * 40; ++i) w.push_back(ToBf16(static_cast<float>(i % 5 - 2)));
   const auto product = OneDnnProduct::Make(3, 20, 40, a, w, 2, 1);
   if (product == nullptr) GTEST_SKIP() << "no module with oneDNN";
-  EXPECT_EQ(product->dtype(), CpuHas(Isa::kAvx512) ? DType::kBf16 : DType::kF32);
+  EXPECT_EQ(product->dtype(), CpuHas(Isa::kAvx512Bf16) ? DType::kBf16 : DType::kF32);
   for (int weights : {0, 1}) {
     product->Run(weights);
     for (int r = 0; r < 3; ++r) {
