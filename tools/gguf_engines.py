@@ -78,12 +78,23 @@ def post(url, body):
         return json.load(response)
 
 
-def resident_mib(pid):
-    with open(f"/proc/{pid}/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+class Served:
+    """What `self.server`, a program, serves from the beginning of a with statement to its end."""
+
+    def __enter__(self):
+        self.server.__enter__()
+        self.url, self.load_s = self.server.url, self.server.ready_s
+        return self
+
+    def __exit__(self, *exc):
+        self.server.__exit__(*exc)
+
+    def resident_mib(self):
+        with open(f"/proc/{self.server.process.pid}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-class Skein:
+class Skein(Served):
     """`skein serve FILE` with options; `isa` forces an instruction set, `caching` keeps computed prefixes."""
 
     def __init__(self, file, slots, options=(), isa=None, caching=False):
@@ -95,17 +106,9 @@ class Skein:
         if self.isa:
             os.environ["SKEIN_FORCE_ISA"] = self.isa
         try:
-            self.server.__enter__()
+            return super().__enter__()
         finally:
             os.environ.pop("SKEIN_FORCE_ISA", None)
-        self.url, self.load_s = self.server.url, self.server.ready_s
-        return self
-
-    def __exit__(self, *exc):
-        self.server.__exit__(*exc)
-
-    def resident_mib(self):
-        return resident_mib(self.server.process.pid)
 
     def generate(self, prompt, tokens):
         return post(self.url + "/v1/completions", {"model": "m", "prompt": prompt, "max_tokens": tokens, "temperature": 0,
@@ -168,7 +171,7 @@ class Llama:
         return {entry["id"]: entry["logprob"] for entry in answer["completion_probabilities"][0]["top_logprobs"]}
 
 
-class LlamaServer(Llama):
+class LlamaServer(Served, Llama):
     """llama.cpp's own server, a program that was built for this machine."""
 
     def __init__(self, program, file, slots):
@@ -176,17 +179,6 @@ class LlamaServer(Llama):
         threads = os.cpu_count()
         self.server.command = list(map(str, [program, "-m", file, "--port", PORT, "-np", slots, "-c", 4096 * max(1, slots // 4), "-kvu",
                                              "-t", threads, "-tb", threads, "--no-webui"]))
-
-    def __enter__(self):
-        self.server.__enter__()
-        self.url, self.load_s = self.server.url, self.server.ready_s
-        return self
-
-    def __exit__(self, *exc):
-        self.server.__exit__(*exc)
-
-    def resident_mib(self):
-        return resident_mib(self.server.process.pid)
 
 
 def agreement(reference, expected, found):
