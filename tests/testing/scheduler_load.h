@@ -18,15 +18,15 @@ enum class Faults {
   kInjected,  // the device is lost with the step that runs, a step finds no memory, the clock jumps
 };
 
+// kOn: the configuration caches prefixes and keeps evicted blocks on the host, in a random number
+// of slots.
+enum class HostTierOfLoad { kOff, kOn };
+
 // Runs the scheduler against FakeExecutor, step by step on one thread: a random configuration and
 // `num_requests` random requests, which arrive, share prefixes, run out of blocks and are cancelled
 // at random points. Expects (gtest) that every structure agrees after each event, that every
 // request has the answer it has alone, and that all blocks are free at the end. Everything follows
 // from `seed`: it replays a run.
-//
-// kOn: the configuration caches prefixes and keeps evicted blocks on the host, in a random number
-// of slots.
-enum class HostTierOfLoad { kOff, kOn };
 LoadCounts RunRandomLoad(uint64_t seed, int32_t num_requests, Faults faults = Faults::kNone,
                          HostTierOfLoad host_tier = HostTierOfLoad::kOff);
 
