@@ -66,6 +66,7 @@ def test_forward(tmp_path):
     check_rows([result["limits"]], LIMITS)
     check_rows(result["prefill"], PREFILL)
     assert [row["prompt_tokens"] for row in result["prefill"]] == [8, 40]
+    assert result["load_s"] > 0 and result["resident_mib"] > 0
     check_rows(result["decode"], DECODE)
     assert [(row["batch"], row["context"]) for row in result["decode"]] == [(1, 16), (3, 16)]
 

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "bench/kernels/forward.h"
 #include "bench/kernels/limits.h"
 #include "bench/serving/load_report.h"
+#include "runtime/free_memory.h"
 #include "server/json/json.h"
 
 namespace skein {
@@ -126,12 +128,20 @@ class ForwardReport {
 };
 
 Status RunForwardBench(const ForwardBenchOptions& options) {
+  const int64_t resident_before = ResidentBytes();
+  const auto begin = std::chrono::steady_clock::now();
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuRuntime> runtime, LoadRuntime(options));
+  const double load_s =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const ModelConfig& config = runtime->config();
   if (config.is_encoder() || config.head != Head::kLanguageModel) {
     return Status(StatusCode::kUnsupported, "only models that predict tokens can be timed; " +
                                                 options.model.model + " has no output matrix");
   }
+  ForwardBench(runtime.get(), /*seed=*/1).Prefill(options.prompt_tokens.front());
+  const double resident_mib = static_cast<double>(ResidentBytes() - resident_before) / (1 << 20);
+  fmt::print("loaded in {:.2f} s, {:.0f} MiB after a prompt of {}\n", load_s, resident_mib,
+             options.prompt_tokens.front());
   ThreadTeam team(runtime->num_threads());
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<LimitMeter> meter, LimitMeter::Make(&team));
   ForwardReport bench(options, runtime.get(), meter.get());
@@ -151,6 +161,8 @@ Status RunForwardBench(const ForwardBenchOptions& options) {
                                        {"isa", NameOf(runtime->isa())},
                                        {"threads", runtime->num_threads()},
                                        {"quantization", NameOf(options.model.quantization)},
+                                       {"load_s", load_s},
+                                       {"resident_mib", resident_mib},
                                        {"limits", LimitsToJson(limits, runtime->isa(), dtype)},
                                        {"prefill", std::move(prefill)},
                                        {"decode", std::move(decode)}});

@@ -6,9 +6,11 @@
 #include <chrono>
 #include <ctime>
 #include <memory>
+#include <span>
 #include <thread>
 
 #include "base/aligned_buffer.h"
+#include "base/block_quantizer.h"
 #include "base/random.h"
 #include "base/threads/thread_team.h"
 #include "bench/kernels/draws.h"
@@ -68,11 +70,18 @@ struct Activations {
         for (int32_t i = 0; i < k; ++i) to[RowTileIndex(r, i, k)] = values[r * k + i];
       }
     }
-    if (dtype != DType::kInt8) return;
+    if (!TakesInt8Rows(dtype)) return;
     quantized.resize(values.size());
+    const int32_t num_blocks = dtype == DType::kBlocks ? k / kBlockTerms : 0;
+    blocks.resize(size_t(m) * num_blocks);
     for (int32_t i = 0; i < m; ++i) {
-      scales.push_back(
-          kernels.Quantize(&values[size_t(i) * k], DType::kBf16, k, &quantized[size_t(i) * k]));
+      const Bf16* row = &values[size_t(i) * k];
+      int8_t* out = &quantized[size_t(i) * k];
+      if (dtype == DType::kBlocks) {
+        kernels.QuantizeBlocks(row, DType::kBf16, k, out, &blocks[size_t(i) * num_blocks]);
+      } else {
+        scales.push_back(kernels.Quantize(row, DType::kBf16, k, out));
+      }
     }
   }
 
@@ -87,6 +96,7 @@ struct Activations {
   AlignedBuffer tiles;            // kernels/row_tiles.h; k is a multiple of kRowPiece
   std::vector<int8_t> quantized;  // int8 elements, with their scales
   std::vector<float> scales;
+  std::vector<RowBlock> blocks;  // [rows, k / 32] for weights of blocks
 };
 
 // One product, with enough copies of its weights that they must be read from memory.
@@ -96,14 +106,14 @@ class ProductBench {
                const Kernels& kernels, LimitMeter& meter, ThreadTeam& team)
       : product_(product), options_(options), kernels_(kernels), meter_(meter), team_(team) {
     rows_of_w_ = RandomValues(size_t(product.n) * product.k, 1);
+    const int32_t num_panels = CeilDiv(product.n, kPanelCols);
+    if (options.dtype == DType::kBlocks) QuantizeWeights();
     do {
-      weights_.emplace_back(product.n, product.k, options.dtype);
-      PackedWeight& w = weights_.back();
-      team.Run(0, CeilDiv(product.n, kPanelCols), [&](int panel, int) {
-        const int32_t row = panel * kPanelCols;
-        w.PackRows(row, std::min(kPanelCols, product.n - row), &rows_of_w_[size_t(row) * product.k],
-                   DType::kBf16);
-      });
+      weights_.push_back(
+          options.dtype == DType::kBlocks
+              ? PackedWeight(product.n, product.k, std::vector(num_panels, options.format))
+              : PackedWeight(product.n, product.k, options.dtype));
+      team.Run(0, num_panels, [&](int panel, int) { PackPanel(panel, weights_.back()); });
     } while (weights_.size() * weights_[0].bytes() < options.weight_bytes);
   }
 
@@ -156,7 +166,8 @@ class ProductBench {
     row["m"] = m;
     row["k"] = product_.k;
     row["n"] = product_.n;
-    row["dtype"] = NameOf(options_.dtype);
+    row["dtype"] = options_.dtype == DType::kBlocks ? std::string(TraitsOf(options_.format).name)
+                                                    : NameOf(options_.dtype);
     row["tflops"] = flops / seconds * 1e-12;
     row["gbps"] = weight_bytes / seconds * 1e-9;
     row["fraction"] = Median(fractions);
@@ -166,6 +177,31 @@ class ProductBench {
   }
 
  private:
+  // The bytes of a row of blocks, as in a file.
+  size_t BlockRowBytes() const {
+    const BlockTraits& traits = TraitsOf(options_.format);
+    return size_t(product_.k / traits.file_elements) * traits.file_bytes;
+  }
+
+  void QuantizeWeights() {
+    blocks_of_w_.resize(product_.n * BlockRowBytes());
+    team_.Run(0, product_.n, [&](int row, int) {
+      const std::span from = std::span(rows_of_w_).subspan(size_t(row) * product_.k, product_.k);
+      std::vector<float> wide;
+      for (const Bf16 value : from) wide.push_back(ToFloat(value));
+      QuantizeBlocks(options_.format, wide, &blocks_of_w_[row * BlockRowBytes()]);
+    });
+  }
+
+  void PackPanel(int32_t panel, PackedWeight& w) const {
+    const int32_t row = panel * kPanelCols, rows = std::min(kPanelCols, product_.n - row);
+    if (w.dtype() == DType::kBlocks) {
+      w.PackBlocks(row, rows, &blocks_of_w_[row * BlockRowBytes()], options_.format);
+    } else {
+      w.PackRows(row, rows, &rows_of_w_[size_t(row) * product_.k], DType::kBf16);
+    }
+  }
+
   int NextIndex() { return static_cast<int>(next_++ % weights_.size()); }
   const PackedWeight& Next() { return weights_[NextIndex()]; }
 
@@ -207,6 +243,7 @@ class ProductBench {
           .a = a.row(row),
           .lda = product_.k,
           .a_scales = a.scales.empty() ? nullptr : &a.scales[row],
+          .a_blocks = a.blocks.empty() ? nullptr : &a.blocks[row * (product_.k / kBlockTerms)],
           .m = std::min(cut.rows, a.rows - static_cast<int32_t>(row)),
           .w = &w,
           .n_begin = col,
@@ -229,6 +266,7 @@ class ProductBench {
   LimitMeter& meter_;
   ThreadTeam& team_;
   std::vector<Bf16> rows_of_w_;
+  std::vector<std::byte> blocks_of_w_;  // the same, as in a file; empty without blocks
   std::vector<PackedWeight> weights_;
   size_t next_ = 0;
 };

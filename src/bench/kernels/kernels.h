@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/block_format.h"
 #include "base/dtype.h"
 #include "base/result.h"
 
@@ -29,7 +30,8 @@ std::vector<ProductToMeasure> QwenProducts();
 struct KernelBenchOptions {
   std::vector<ProductToMeasure> products = QwenProducts();
   std::vector<int32_t> rows = {1, 4, 16, 128, 512, 2048};
-  DType dtype = DType::kBf16;  // of the weights: kBf16 or kInt8
+  DType dtype = DType::kBf16;               // of the weights: kBf16, kInt8 or kBlocks
+  BlockFormat format = BlockFormat::kQ4_0;  // of blocks; one that QuantizeBlocks can write
   int num_samples =
       7;  // samples of each figure, alternating with the limits and oneDNN; medians are reported
   int threads = 0;  // 0: one per processor
@@ -43,8 +45,9 @@ struct KernelBenchOptions {
 // {"compute_tflops", "read_gbps"} (medians of all measurements), "isa", "threads", "gemm":
 // [{"model", "name", "m", "k", "n", "dtype", "tflops", "gbps" (of weights that were read),
 // "fraction" (of the roofline by the limits measured beside each sample), "onednn_tflops",
-// "onednn_dtype" (bench/kernels/onednn.h; null without oneDNN and for int8)}], "draws"
-// (bench/kernels/draws.h)}. kInvalidArgument if rows and results do not fit the free memory.
+// "onednn_dtype" (bench/kernels/onednn.h; null without oneDNN and for other types than bf16)}],
+// "draws" (bench/kernels/draws.h)}. The dtype of blocks is the name of their format.
+// kInvalidArgument if rows and results do not fit the free memory.
 Result<nlohmann::ordered_json> RunKernelBench(const KernelBenchOptions& options);
 
 }  // namespace skein

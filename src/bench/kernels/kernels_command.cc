@@ -12,6 +12,14 @@ namespace skein {
 namespace {
 
 struct KernelBenchCommandOptions : KernelBenchOptions {
+  void SetType(const std::string& name) {
+    const bool plain = name == "bf16" || name == "int8";
+    dtype = name == "bf16" ? DType::kBf16 : plain ? DType::kInt8 : DType::kBlocks;
+    format = name == "q4_k"   ? BlockFormat::kQ4K
+             : name == "q8_0" ? BlockFormat::kQ8_0
+                              : BlockFormat::kQ4_0;
+  }
+
   std::string model;
   std::string json;
 };
@@ -65,12 +73,9 @@ void AddBenchKernelsCommand(CLI::App* bench, int* exit_status) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app->add_option_function<std::string>(
-         "--dtype",
-         [options](const std::string& name) {
-           options->dtype = name == "int8" ? DType::kInt8 : DType::kBf16;
-         },
-         "Type of the weights: bf16, or int8 as under --quantization int8")
-      ->check(CLI::IsMember({"bf16", "int8"}));
+         "--dtype", [options](const std::string& name) { options->SetType(name); },
+         "Type of the weights: bf16; int8 or int4 as under --quantization; a format of GGUF")
+      ->check(CLI::IsMember({"bf16", "int8", "int4", "q4_0", "q4_k", "q8_0"}));
   AddThreadsOption(app, &options->threads);
   AddJsonOption(app, &options->json);
   RunOnBench(app, options, exit_status, RunKernelBenchCommand);

@@ -119,6 +119,25 @@ TEST(BenchKernelsTest, ResultHasTheMembersThatTheHeaderNames) {
   }
 }
 
+TEST(BenchKernelsTest, BlocksHaveTheNameOfTheirFormat) {
+  if (!CpuHas(Isa::kAvx2)) GTEST_SKIP() << "needs AVX2";
+  KernelBenchOptions options;
+  options.products = {{"m", "pair", 64, 256, /*swiglu=*/true}};
+  options.rows = {1, 40};
+  options.num_samples = 1;
+  options.weight_bytes = 1;
+  options.dtype = DType::kBlocks;
+  options.format = BlockFormat::kQ4K;
+  const auto result = RunKernelBench(options);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  ASSERT_EQ(result.value()["gemm"].size(), 2u);
+  for (const Json& row : result.value()["gemm"]) {
+    EXPECT_EQ(row["dtype"], "Q4_K");
+    EXPECT_GT(row["fraction"], 0);
+    EXPECT_TRUE(row["onednn_tflops"].is_null());
+  }
+}
+
 TEST(BenchKernelsTest, RefusesRowsThatDoNotFitTheMemory) {
   KernelBenchOptions options;
   options.products = {{"m", "wide", 1 << 24, 1 << 20}};

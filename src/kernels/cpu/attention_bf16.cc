@@ -39,8 +39,8 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk> {
  private:
   // kMaxQStride is an odd number of cache lines, which spreads the rows over the sets of the
   // first-level cache.
-  static constexpr int64_t kQBytes = kMaxQStride * 2;
-  static constexpr int64_t kWeightBytes = kKvBlockTokens * 2;
+  using QBytes = std::integral_constant<int64_t, kMaxQStride * 2>;
+  using WeightBytes = std::integral_constant<int64_t, kKvBlockTokens * 2>;
 
   void Step(const Item& item) {
     if (item.num_blocks == 0 && !item.fresh) return;  // a state that begins here is made empty
@@ -81,7 +81,7 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk> {
     float* scores = Scores(block) + row * kKvBlockTokens;
     DotSums<Bf16Dot, R, 2> sums;
     LoadSums<Bf16Dot, R, 2>(scores, kKvBlockTokens, /*fresh=*/true, sums);
-    AddGroups<Bf16Dot, kQBytes, R, 2>(q, keys, nullptr, 0, (args_.head_dim + 1) / 2, sums);
+    AddGroups<Bf16Dot, R, 2>(q, QBytes(), keys, nullptr, 0, (args_.head_dim + 1) / 2, sums);
     StoreSums<Bf16Dot, R, 2>(sums, scores, kKvBlockTokens);
   }
 
@@ -98,8 +98,8 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk> {
         values[p] = item.blocks[b] + args_.k_bytes + (panel + p) * (kPairs * kGroupBytes);
       }
       const uint16_t* weights = item.weights + b * kBlockScores + row * kKvBlockTokens;
-      AddGroups<Bf16Dot, kWeightBytes, R, P>(reinterpret_cast<const std::byte*>(weights), values,
-                                             nullptr, 0, kPairs, sums);
+      AddGroups<Bf16Dot, R, P>(reinterpret_cast<const std::byte*>(weights), WeightBytes(), values,
+                               nullptr, 0, kPairs, sums);
     }
     StoreSums<Bf16Dot, R, P>(sums, acc, stride_);
   }

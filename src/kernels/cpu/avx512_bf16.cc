@@ -20,6 +20,7 @@ namespace skein {
 namespace {
 
 struct Bf16Product : Bf16Dot {
+  static constexpr bool kTakesRows = true;
   static __m512i Row(__m512i bytes) { return bytes; }
   static Sums Start(const PackedWeight& /*w*/, int32_t /*panel*/) { return Zero(); }
   static void Finish(const GemmCall& /*call*/, float* /*c*/, int64_t /*ldc*/, int32_t /*row*/,

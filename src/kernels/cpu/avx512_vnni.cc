@@ -23,6 +23,7 @@ namespace {
 // sums start from -128 times the sum of the column. Intermediate overflow wraps around and cancels.
 struct Int8Product {
   static constexpr int32_t kTermBytes = 1;
+  static constexpr bool kTakesRows = false;
 
   using Sums = __m512i;
   static Sums Zero() { return _mm512_setzero_si512(); }
@@ -48,7 +49,12 @@ struct Blocks {
   static constexpr bool kSharesQuads = false;
 
   using Quads = __m512i;
-  static Quads Load(const std::byte* p) { return _mm512_loadu_si512(p); }
+  // Keeps the compiler from loading the quads again for each use.
+  static Quads Load(const std::byte* p) {
+    __m512i quads = _mm512_loadu_si512(p);
+    asm("" : "+v"(quads));
+    return quads;
+  }
   static void Store(Quads quads, std::byte* p) { _mm512_storeu_si512(p, quads); }
   static Quads LowHalves(Quads quads) { return _mm512_and_si512(quads, _mm512_set1_epi8(15)); }
   static Quads HighHalves(Quads quads) { return UpperBits<-4, 15>(quads); }
@@ -71,14 +77,15 @@ struct Blocks {
   static Quads FromOffset(Quads quads) { return quads; }
   template <int kBits, int kCount>
   static avx512::Vec Dot(const Quads* w, const int8_t* q, int32_t start) {
-    __m512i sums = _mm512_set1_epi32(start);
+    // Two sums, since one would wait for its own latency.
+    __m512i sums[2] = {_mm512_set1_epi32(start), _mm512_setzero_si512()};
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) {
       int32_t quad;
       __builtin_memcpy(&quad, q + 4 * i, sizeof(quad));
-      sums = _mm512_dpbusd_epi32(sums, w[i], _mm512_set1_epi32(quad));
+      sums[i % 2] = _mm512_dpbusd_epi32(sums[i % 2], w[i], _mm512_set1_epi32(quad));
     }
-    return {_mm512_cvtepi32_ps(sums)};
+    return {_mm512_cvtepi32_ps(_mm512_add_epi32(sums[0], sums[1]))};
   }
 };
 

@@ -30,10 +30,10 @@ template <class D, int R, int P>
 using DotSums = typename D::Sums[R][P];
 
 // Adds the groups i = 0, 1, ..., num_groups - 1 of row r and of column j of panel p to
-// sums[r][p][j]. The rows of `a` are kStride bytes apart. If `ahead` is not null, each step
-// prefetches `ahead_step` more bytes of every pointer in it.
-template <class D, int64_t kStride, int R, int P>
-inline __attribute__((always_inline)) void AddGroups(const std::byte* a,
+// sums[r][p][j]. The rows of `a` are `stride` bytes apart: an int64_t, or a constant of that type.
+// If `ahead` is not null, each step prefetches `ahead_step` more bytes of every pointer in it.
+template <class D, int R, int P, class Stride>
+inline __attribute__((always_inline)) void AddGroups(const std::byte* a, Stride stride,
                                                      const std::byte* const* panels,
                                                      const std::byte* const* ahead,
                                                      int64_t ahead_step, int32_t num_groups,
@@ -55,7 +55,7 @@ inline __attribute__((always_inline)) void AddGroups(const std::byte* a,
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       int32_t group;
-      __builtin_memcpy(&group, a + r * kStride, 4);
+      __builtin_memcpy(&group, a + r * stride, 4);
       const __m512i x = _mm512_set1_epi32(group);
 #pragma GCC unroll 8
       for (int p = 0; p < P; ++p) sums[r][p] = D::Add(sums[r][p], x, w[p]);

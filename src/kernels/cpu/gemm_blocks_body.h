@@ -335,6 +335,7 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
       typename B::Quads w[kQuadsOfBlock];
       ahead.Prefetch(b);
       Source::Load(values + int64_t{b} * Source::kBytes, w);
+#pragma GCC unroll 8
       for (int i = 0; i < kQuadsOfBlock; ++i) {
         B::Store(w[i], unpacked + b * Copy::kBytes + i * kQuadBytes);
       }
@@ -390,15 +391,12 @@ inline void BlockPanelSums(const GemmCall& call, int32_t index, int32_t row_begi
   });
 }
 
-// The distance in bytes at which a single row prefetches each of the panels that it reads.
-inline constexpr int64_t kStreamAhead = 1024;
-
-// Computes the sums of a single row over P panels of Q8_0 from `index` on, to c [P, 16]. The panels
-// are read at the same time, since several streams get more of the bandwidth than one. Formats of
-// fewer bits gain nothing: a processor computes longer on each of their bytes.
-template <class V, class B, int P>
+// Computes the sums of a single row over P panels of one format from `index` on, to c [P, 16]. The
+// panels are read at the same time: several streams get more of the bandwidth than one, and the
+// row's elements are loaded once for all panels. Meanwhile the P panels that come next are
+// prefetched, values and scales.
+template <class V, class B, class Kind, int P>
 inline void BlockStreamSums(const GemmCall& call, int32_t index, float* c) {
-  using Kind = BlockKind<EightBits<B>, false, false>;
   constexpr int64_t kBytes = Kind::Source::kBytes;
   const int32_t num_blocks = call.w->k() / kBlockTerms;
   const int8_t* q = static_cast<const int8_t*>(call.a);
@@ -409,16 +407,21 @@ inline void BlockStreamSums(const GemmCall& call, int32_t index, float* c) {
     panels[p] = call.w->block_panel(index + p);
     acc[p] = V::Set(0.0f);
   }
+  const BlockFormat format = panels[0].format;
+  const int64_t panel_bytes =
+      panels[0].scales - panels[0].values + PanelScaleBytes(format, call.w->k());
+  const int64_t step = (panel_bytes + num_blocks - 1) / num_blocks;
+  const BlockAhead ahead = {panels[0].values + P * panel_bytes, P * step};
   for (int32_t first = 0; first < num_blocks; first += kBlocksPerChunk) {
     const int32_t left = num_blocks - first;
     const int32_t count = left < kBlocksPerChunk ? left : kBlocksPerChunk;
     for (int p = 0; p < P; ++p) {
-      LoadScales<V>(BlockScales::kHalf, panels[p].scales, first, count, &scales[p]);
+      LoadScales<V>(TraitsOf(format).scales, panels[p].scales, first, count, &scales[p]);
     }
     for (int32_t b = 0; b < count; ++b, q += kBlockTerms) {
+      ahead.Prefetch(first + b);
 #pragma GCC unroll 8
       for (int p = 0; p < P; ++p) {
-        BlockAhead{panels[p].values + kStreamAhead, kBytes}.Prefetch(0);
         typename B::Quads w[kQuadsOfBlock];
         Kind::Source::Load(panels[p].values, w);
         const PanelBlock<V> block = BlockOf<V, Kind>(scales[p], b);
@@ -433,12 +436,21 @@ inline void BlockStreamSums(const GemmCall& call, int32_t index, float* c) {
 // Computes the sums of a single row over P panels from `index` on, to c [P, 16].
 template <class V, class B, int P>
 inline void BlockRowSums(const GemmCall& call, int32_t index, float* c) {
-  bool streams = true;
-  for (int p = 0; p < P; ++p) {
-    streams = streams && call.w->block_panel(index + p).format == BlockFormat::kQ8_0;
+  const BlockFormat format = call.w->block_panel(index).format;
+  bool streams = V::kStreamsAllBlocks || format == BlockFormat::kQ8_0;
+  for (int p = 1; p < P; ++p) {
+    streams = streams && call.w->block_panel(index + p).format == format;
   }
-  if (streams) return BlockStreamSums<V, B, P>(call, index, c);
-  for (int p = 0; p < P; ++p) BlockPanelSums<V, B>(call, index + p, 0, 1, c + 16 * p);
+  if (!streams) {
+    for (int p = 0; p < P; ++p) BlockPanelSums<V, B>(call, index + p, 0, 1, c + 16 * p);
+    return;
+  }
+  ForKind<B>(format, [&](auto kind) {
+    using Kind = decltype(kind);
+    if constexpr (V::kStreamsAllBlocks || Kind::Source::kBytes == EightBits<B>::kBytes) {
+      BlockStreamSums<V, B, Kind, P>(call, index, c);
+    }
+  });
 }
 
 template <class V, class B>

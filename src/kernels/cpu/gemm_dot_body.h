@@ -3,6 +3,7 @@
 // Products by an instruction `D` of dot_tile_body.h. math_body.h says how this file is used. Here
 // `D` has besides:
 //
+//   D::kTakesRows                      whether the instruction takes rows as they are
 //   D::Row(bytes)                      64 bytes of a row as the instruction takes them
 //   D::Start(w, panel)                 what the sums of a panel start from
 //   D::Finish(call, c, ldc, row, rows, column)   turns the sums of a panel into f32, in place
@@ -17,6 +18,7 @@ inline constexpr int32_t kRowBlockBytes = 1024;  // of k, for all rows and panel
 // The distance in bytes of rows in a block. It is an odd number of cache lines, which spreads the
 // rows over the sets of the first-level cache.
 inline constexpr int64_t kRowBlockStride = kRowBlockBytes + 64;
+using RowBlockStride = std::integral_constant<int64_t, kRowBlockStride>;
 
 // Copies `bytes` of each row to rows that are kRowBlockStride bytes apart, as the instruction takes
 // them. Pads the last group with zeros. `stride` is the distance of rows in bytes.
@@ -32,13 +34,15 @@ inline void CopyRowBlock(const std::byte* a, int64_t stride, int32_t rows, int32
   }
 }
 
-// Adds the groups of a block to c [rows, 16 num_panels]. Meanwhile the panels that come next are
-// prefetched: each tile of rows prefetches an equal part, so that the load on memory is even.
-// `next` [kMostTilePanels] are the parts of panels that come after the last one.
-template <class D>
-inline void AddRowBlock(const std::byte* block, int32_t rows, const std::byte* const* panels,
-                        int32_t num_panels, int32_t num_groups, const std::byte* const* next,
-                        float* c) {
+// Adds the groups of a block, whose rows are `stride` bytes apart (AddGroups), to c [rows, 16
+// num_panels].
+// Meanwhile the panels that come next are prefetched: each tile of rows prefetches an equal part,
+// so that the load on memory is even. `next` [kMostTilePanels] are the parts of panels that come
+// after the last one.
+template <class D, class Stride>
+inline void AddRowBlock(const std::byte* block, Stride stride, int32_t rows,
+                        const std::byte* const* panels, int32_t num_panels, int32_t num_groups,
+                        const std::byte* const* next, float* c) {
   const int64_t ldc = kPanelCols * num_panels;
   const int32_t most_rows = RowsPerDotTile(rows);
   const int32_t most_panels = MostPanels(most_rows);
@@ -50,14 +54,13 @@ inline void AddRowBlock(const std::byte* block, int32_t rows, const std::byte* c
     }
     const int32_t num_tiles = (rows + most_rows - 1) / most_rows;
     for (int32_t r = 0; r < rows; r += most_rows) {
-      const std::byte* a = block + r * kRowBlockStride;
+      const std::byte* a = block + r * stride;
       float* sums_at = c + r * ldc + kPanelCols * p;
       const auto tile = [&](auto num_rows, auto num_cols) {
         constexpr int R = decltype(num_rows)::value, P = decltype(num_cols)::value;
         DotSums<D, R, P> sums;
         LoadSums<D, R, P>(sums_at, ldc, /*fresh=*/false, sums);
-        AddGroups<D, kRowBlockStride, R, P>(a, panels + p, ahead, kGroupBytes / num_tiles,
-                                            num_groups, sums);
+        AddGroups<D, R, P>(a, stride, panels + p, ahead, kGroupBytes / num_tiles, num_groups, sums);
         StoreSums<D, R, P>(sums, sums_at, ldc);
       };
       WithConstant<kMostTileRows>(rows - r < most_rows ? rows - r : most_rows, [&](auto num_rows) {
@@ -69,6 +72,16 @@ inline void AddRowBlock(const std::byte* block, int32_t rows, const std::byte* c
   }
 }
 
+// Whether tiles read rows where they are. A copy of few rows costs little, and the next panels'
+// lines do not displace it. Rows at a multiple of a page would fall into one set of the first-level
+// cache.
+template <class D>
+constexpr bool ReadsInPlace(int64_t stride, int32_t k, int32_t rows) {
+  constexpr int32_t kGroupTerms = 4 / D::kTermBytes, kFewRows = 32;
+  constexpr int64_t kPageBytes = 4096;
+  return D::kTakesRows && k % kGroupTerms == 0 && rows > kFewRows && stride % kPageBytes != 0;
+}
+
 // Computes the sums of `rows` rows from `row` on over the panels, to c [rows, 16 panels.count].
 template <class D>
 inline void DotPanelSums(const GemmCall& call, const PanelGroup& panels, int32_t row, int32_t rows,
@@ -78,15 +91,15 @@ inline void DotPanelSums(const GemmCall& call, const PanelGroup& panels, int32_t
   alignas(64) std::byte block[kDotRows * kRowBlockStride];
   const int32_t k = call.w->k();
   const int64_t ldc = kPanelCols * panels.count;
-  const auto* a = static_cast<const std::byte*>(call.a) + row * call.lda * D::kTermBytes;
+  const int64_t stride = call.lda * D::kTermBytes;
+  const auto* a = static_cast<const std::byte*>(call.a) + row * stride;
+  const bool in_place = ReadsInPlace<D>(stride, k, rows);
   for (int32_t p = 0; p < panels.count; ++p) {
     const typename D::Sums start = D::Start(*call.w, panels.index[p]);
     for (int32_t r = 0; r < rows; ++r) D::Store(start, c + r * ldc + kPanelCols * p);
   }
   for (int32_t begin = 0; begin < k; begin += kBlockTermsOfRow) {
     const int32_t terms = k - begin < kBlockTermsOfRow ? k - begin : kBlockTermsOfRow;
-    CopyRowBlock<D>(a + begin * D::kTermBytes, call.lda * D::kTermBytes, rows,
-                    terms * D::kTermBytes, block);
     const int32_t num_groups = (terms + kGroupTerms - 1) / kGroupTerms;
     const bool last = begin + terms == k;
     const std::byte* parts[kPanelsPerGroup];
@@ -97,7 +110,13 @@ inline void DotPanelSums(const GemmCall& call, const PanelGroup& panels, int32_t
     for (int32_t p = 0; p < kMostTilePanels && p < panels.count; ++p) {
       next[p] = last ? call.w->panel(panels.next + p) : parts[p] + num_groups * kGroupBytes;
     }
-    AddRowBlock<D>(block, rows, parts, panels.count, num_groups, next, c);
+    const std::byte* from = a + begin * D::kTermBytes;
+    if (in_place) {
+      AddRowBlock<D>(from, stride, rows, parts, panels.count, num_groups, next, c);
+    } else {
+      CopyRowBlock<D>(from, stride, rows, terms * D::kTermBytes, block);
+      AddRowBlock<D>(block, RowBlockStride(), rows, parts, panels.count, num_groups, next, c);
+    }
   }
   for (int32_t p = 0; p < panels.count; ++p) {
     D::Finish(call, c + kPanelCols * p, ldc, row, rows, kPanelCols * panels.index[p]);

@@ -16,7 +16,8 @@ struct Vec {
   static constexpr int kStreamAhead = 2048;
   static constexpr int kBlockRows = 8;
   static constexpr int kDirectRows = 16;
-  static constexpr int kBlockStreams = 1;
+  static constexpr int kBlockStreams = 2;
+  static constexpr bool kStreamsAllBlocks = true;
 
   struct Doubles;
 
