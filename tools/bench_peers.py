@@ -5,9 +5,12 @@ the first logits, then decode steps of a batch.
     VENV/bin/python tools/bench_peers.py PEER MODEL [--prompt-tokens 128,512] [--batch 1,4] [--context 128]
                                          [--decode 16] [--repetitions 3] [--threads 2]
 
-PEER: torch (with transformers), llama-bf16 and llama-q8_0 (llama.cpp), openvino (OpenVINO GenAI). The last line of the
-output is JSON: {"version", "note", "prefill": [{"prompt_tokens", "tokens_per_s"}], "decode": [{"batch", "context",
-"tokens_per_s"}]}; medians, a first run warms up. Needs nothing of Skein; scripts/bench_cpu runs it.
+PEER: torch (with transformers), llama-bf16, llama-q8_0 and llama-q4_0 (llama.cpp), openvino,
+openvino-int8 and openvino-int4 (OpenVINO GenAI), onnx-int4 (ONNX Runtime GenAI), ctranslate2-int8. The last line of the
+output is JSON: {"version", "note", "bits" (of a weight), "load_s", "resident_mib", "prefill": [{"prompt_tokens",
+"tokens_per_s"}], "decode": [{"batch", "context", "tokens_per_s"}]}; medians, a first run warms up. Loading does not count
+the import of packages, nor the conversion of the model, which is kept beside it. Memory: what the process has taken since
+before loading, behind a first prompt. Needs nothing of Skein; scripts/bench_cpu runs it.
 """
 import argparse
 import contextlib
@@ -15,7 +18,9 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import statistics
+import subprocess
 import sys
 import time
 
@@ -35,20 +40,54 @@ def random_ids(vocab, count, seed):
     return [numbers.randrange(vocab) for _ in range(count)]
 
 
+def resident_mib():
+    with open(f"/proc/{os.getpid()}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def vocabulary_size(model):
+    return json.loads((pathlib.Path(model) / "config.json").read_text())["vocab_size"]
+
+
+def gguf_file(model, format, vocabulary=False):
+    """The model in this format, written at the first call."""
+    from write_gguf import write_gguf
+
+    path = pathlib.Path(f"{model}.{format}{'.vocabulary' if vocabulary else ''}.gguf")
+    if not path.exists():
+        write_gguf(pathlib.Path(model), path, format, vocabulary=vocabulary)
+    return path
+
+
+def converted(model, name, write):
+    """The folder that write(folder) has filled, at the first call."""
+    path = pathlib.Path(f"{model}.{name}")
+    if not path.exists():
+        unfinished = pathlib.Path(f"{model}.{name}.part")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        write(unfinished)
+        unfinished.rename(path)
+    return path
+
+
 class Torch:
     modules = ("torch", "transformers")
+    bits = 16
 
     def __init__(self, model, args):
         import torch
         import transformers
 
         torch.set_num_threads(args.threads)
-        self.torch = torch
-        dtype = self.faster_type()
-        self.model = transformers.AutoModelForCausalLM.from_pretrained(model, dtype=dtype).eval()
-        self.vocab = self.model.config.vocab_size
+        self.torch, self.transformers = torch, transformers
+        self.dtype = self.faster_type()
+        self.vocab = vocabulary_size(model)
         self.version = f"torch {torch.__version__}, transformers {transformers.__version__}"
-        self.note = f"{'bf16' if dtype == torch.bfloat16 else 'f32, in which products of 128 rows are faster here, decoding too'}; {self.kernels(dtype)}"
+        words = "bf16" if self.dtype == torch.bfloat16 else "f32, in which products of 128 rows are faster here, decoding too"
+        self.note = f"{words}; {self.kernels(self.dtype)}"
+
+    def load(self, model):
+        self.model = self.transformers.AutoModelForCausalLM.from_pretrained(model, dtype=self.dtype).eval()
 
     def faster_type(self):
         """The type in which a product of 128 rows takes less time: f32 where there are no instructions for bf16."""
@@ -102,27 +141,26 @@ class Torch:
 
 class Llama:
     modules = ("llama_cpp", "gguf")
-    format = ""
+    format = "bf16"
+    bits = 16
 
     def __init__(self, model, args):
         import llama_cpp
-        from write_gguf import write_gguf
 
         self.api = llama_cpp
-        path = pathlib.Path(f"{model}.{self.format}.gguf")
-        if not path.exists():
-            write_gguf(pathlib.Path(model), path, self.format)
+        self.path = gguf_file(model, self.format)
         llama_cpp.llama_backend_init()
-        params = llama_cpp.llama_model_default_params()
-        self.model = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
-        if not self.model:
-            raise RuntimeError(f"llama.cpp does not load {path}")
-        self.vocab = json.loads((pathlib.Path(model) / "config.json").read_text())["vocab_size"]
+        self.vocab = vocabulary_size(model)
         self.threads = args.threads
         self.version = f"llama-cpp-python {llama_cpp.__version__}"
         features = llama_cpp.llama_print_system_info().decode()
         self.note = f"{self.format}; built with " + ", ".join(
             name for name in ("AMX_INT8", "AVX512_BF16", "AVX512_VNNI", "AVX512", "AVX2") if f"{name} = 1" in features)
+
+    def load(self, _model):
+        self.model = self.api.llama_model_load_from_file(str(self.path).encode(), self.api.llama_model_default_params())
+        if not self.model:
+            raise RuntimeError(f"llama.cpp does not load {self.path}")
 
     def context(self, num_tokens, num_sequences):
         api = self.api
@@ -187,34 +225,38 @@ class Llama:
         return seconds
 
 
-class LlamaBf16(Llama):
-    format = "bf16"
-
-
 class LlamaQ8(Llama):
     format = "q8_0"
+    bits = 8
+
+
+class LlamaQ4(Llama):
+    format = "q4_0"
+    bits = 4
 
 
 class OpenVino:
     """By the clock around whole answers: it has no call for one step, it answers prompts that it has seen from a cache of its
     own, and its own time for a token is divided by the batch."""
     modules = ("openvino_genai", "gguf")
+    format = "f16"
+    bits = 16
 
     def __init__(self, model, args):
         import numpy
         import openvino
         import openvino_genai
-        from write_gguf import write_gguf
 
-        path = pathlib.Path(f"{model}.f16.vocabulary.gguf")
-        if not path.exists():
-            write_gguf(pathlib.Path(model), path, "f16", vocabulary=True)
+        self.path = gguf_file(model, self.format, vocabulary=True)
         self.numpy, self.openvino, self.genai = numpy, openvino, openvino_genai
-        self.pipeline = openvino_genai.LLMPipeline(str(path), "CPU", INFERENCE_NUM_THREADS=args.threads)
-        self.vocab = json.loads((pathlib.Path(model) / "config.json").read_text())["vocab_size"]
-        self.repetitions, self.seed = args.repetitions, 0
+        self.vocab = vocabulary_size(model)
+        self.threads, self.repetitions, self.seed = args.threads, args.repetitions, 0
         self.version = f"openvino-genai {openvino_genai.__version__}"
-        self.note = "from f16 GGUF, its default precision on this processor; new prompts each time; a step is the difference of whole answers"
+        self.note = (f"from {self.format} GGUF, its default precision on this processor; new prompts each time; "
+                     "a step is the difference of whole answers")
+
+    def load(self, _model):
+        self.pipeline = self.genai.LLMPipeline(str(self.path), "CPU", INFERENCE_NUM_THREADS=self.threads)
 
     def generate(self, batch, count, num_new):
         """Answers prompts that it has never seen."""
@@ -232,7 +274,110 @@ class OpenVino:
         return (long - short) / steps
 
 
-PEERS = {"torch": Torch, "llama-bf16": LlamaBf16, "llama-q8_0": LlamaQ8, "openvino": OpenVino}
+class OpenVinoInt8(OpenVino):
+    format = "q8_0"
+    bits = 8
+
+
+class OpenVinoInt4(OpenVino):
+    format = "q4_0"
+    bits = 4
+
+
+def named_tokens(model):
+    """The model with a tokenizer that has a word for each token, which converters insist on."""
+    def write(folder):
+        import tokenizers
+
+        folder.mkdir()
+        for file in pathlib.Path(model).absolute().iterdir():
+            if "token" not in file.name:
+                (folder / file.name).symlink_to(file)
+        words = {f"<{i}>": i for i in range(vocabulary_size(model))}
+        tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<0>")).save(str(folder / "tokenizer.json"))
+        (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<0>", "bos_token": "<0>", "eos_token": "<0>"}))
+
+    return converted(model, "named", write)
+
+
+class CTranslate2:
+    """By the clock around whole answers, as it has no call for one step."""
+    modules = ("ctranslate2", "transformers", "tokenizers")
+    format = "int8"
+    bits = 8
+
+    def __init__(self, model, args):
+        import ctranslate2
+
+        def write(folder):
+            ctranslate2.converters.TransformersConverter(str(named_tokens(model))).convert(str(folder), quantization=self.format)
+
+        self.api, self.folder = ctranslate2, converted(model, f"ctranslate2-{self.format}", write)
+        self.vocab = vocabulary_size(model)
+        self.threads, self.repetitions = args.threads, args.repetitions
+        self.version = f"ctranslate2 {ctranslate2.__version__}"
+        self.note = f"{self.format}; a step is the difference of whole answers"
+
+    def load(self, _model):
+        self.generator = self.api.Generator(str(self.folder), "cpu", compute_type=self.format, intra_threads=self.threads)
+
+    def generate(self, batch, count, num_new):
+        prompts = [[f"<{i}>" for i in random_ids(self.vocab, count, seed)] for seed in range(batch)]
+        self.generator.generate_batch(prompts, max_length=num_new, min_length=num_new, sampling_topk=1, beam_size=1,
+                                      include_prompt_in_result=False)
+
+    def prefill(self, count, repetitions):
+        return median_seconds(lambda: self.generate(1, count, 1), repetitions)
+
+    def decode(self, batch, context, steps):
+        short, long = (median_seconds(lambda: self.generate(batch, context, count), self.repetitions) for count in (1, steps + 1))
+        return (long - short) / steps
+
+
+class OnnxGenAi:
+    modules = ("onnxruntime_genai", "onnx", "onnx_ir", "torch", "transformers")
+    format = "int4"
+    bits = 4
+
+    def __init__(self, model, args):
+        import numpy
+        import onnxruntime_genai
+
+        def write(folder):
+            builder = pathlib.Path(onnxruntime_genai.__file__).parent / "models/builder.py"
+            subprocess.run([sys.executable, builder, "-i", named_tokens(model), "-o", folder, "-p", self.format, "-e", "cpu", "-c", f"{folder}.cache",
+                            "--extra_options", "int4_block_size=32", "int4_accuracy_level=4"], check=True, stdout=sys.stderr)
+
+        self.numpy, self.api = numpy, onnxruntime_genai
+        self.folder = converted(model, f"onnx-{self.format}", write)
+        self.vocab, self.threads = vocabulary_size(model), args.threads
+        self.version = f"onnxruntime-genai {onnxruntime_genai.__version__}"
+        self.note = f"{self.format} in groups of 32, activations in int8 (accuracy level 4)"
+
+    def load(self, _model):
+        config = self.api.Config(str(self.folder))
+        config.overlay(json.dumps({"model": {"decoder": {"session_options": {"intra_op_num_threads": self.threads}}}}))
+        self.model = self.api.Model(config)
+
+    def begin(self, batch, count, room):
+        """A generator that has computed prompts and the first token of each."""
+        params = self.api.GeneratorParams(self.model)
+        params.set_search_options(batch_size=batch, max_length=count + room, min_length=count + room, do_sample=False)
+        generator = self.api.Generator(self.model, params)
+        generator.append_tokens(self.numpy.array([random_ids(self.vocab, count, seed) for seed in range(batch)], dtype="int32"))
+        generator.generate_next_token()
+        return generator
+
+    def prefill(self, count, repetitions):
+        return median_seconds(lambda: self.begin(1, count, 1), repetitions)
+
+    def decode(self, batch, context, steps):
+        return median_seconds(self.begin(batch, context, steps + 3).generate_next_token, steps)
+
+
+PEERS = {"torch": Torch, "llama-bf16": Llama, "openvino": OpenVino,
+         "llama-q8_0": LlamaQ8, "openvino-int8": OpenVinoInt8, "ctranslate2-int8": CTranslate2,
+         "llama-q4_0": LlamaQ4, "openvino-int4": OpenVinoInt4, "onnx-int4": OnnxGenAi}
 
 
 def main():
@@ -249,7 +394,12 @@ def main():
     args = parser.parse_args()
     with contextlib.redirect_stdout(sys.stderr):
         peer = PEERS[args.peer](args.model, args)
-        result = {"version": peer.version, "note": peer.note,
+        before = resident_mib()
+        begin = time.perf_counter()
+        peer.load(args.model)
+        load_s = time.perf_counter() - begin
+        peer.prefill(args.prompt_tokens[0], 1)
+        result = {"version": peer.version, "note": peer.note, "bits": peer.bits, "load_s": load_s, "resident_mib": resident_mib() - before,
                   "prefill": [{"prompt_tokens": n, "tokens_per_s": n / peer.prefill(n, args.repetitions)} for n in args.prompt_tokens],
                   "decode": [{"batch": b, "context": args.context, "tokens_per_s": b / peer.decode(b, args.context, args.decode)}
                              for b in args.batch]}

@@ -15,7 +15,8 @@ from charts import load_pyplot, save, table, target, target_of_all, targets_tabl
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
 FORCED = ("avx512-bf16", "avx512", "avx2")
-EIGHT_BITS = ("llama-q8_0",)  # peers whose weights have as many
+SKEIN = {"skein bf16": "forward", "skein int8": "int8", "skein int4": "int4"}  # the files of Skein's runs beside other engines
+OF_BITS = {16: "skein bf16", 8: "skein int8", 4: "skein int4"}
 PAGE = sys.argv[1] if len(sys.argv) > 1 and __name__ == "__main__" else "cpu"
 
 
@@ -140,7 +141,7 @@ def vector_target_lines(data):
             target_of_all("prompt of 512 tokens: at least 0.70 of the peak", fractions("prefill", "prompt_tokens", 512), 0.70),
             target_of_all("decode of one sequence: at least 0.85 of the read bandwidth", fractions("decode", "batch", 1), 0.85),
             target_of_all("no engine faster at equal precision (1 time its speed)", ratios, 1.0),
-            target_of_all("the same: at least 1.5 times", ratios, 1.5)]
+            target_of_all("the same: at least 1.5 times", ratios, 1.5), *start_targets(data)]
     bounds = [f"Cells below 1.5, and in brackets what they would be if Skein reached its limits: {'; '.join(short)}.", ""] if short else []
     return ["## Targets", "", "The verdicts follow from the tables below, as they stand.", "", *targets_table(rows), *bounds]
 
@@ -163,7 +164,7 @@ def target_lines(data):
 
 def of_skein(data):
     """{name: report} of Skein."""
-    return {"skein bf16": data["forward"], **({"skein int8": data["int8"]} if "int8" in data else {})}
+    return {name: data[file] for name, file in SKEIN.items() if file in data}
 
 
 def engines(data):
@@ -172,9 +173,10 @@ def engines(data):
 
 
 def rival_of(data, peer):
-    """(name, report) of Skein with weights in as many bits as the peer's."""
-    name = "skein int8" if peer in EIGHT_BITS and "int8" in data else "skein bf16"
-    return name, of_skein(data)[name]
+    """(name, report) of Skein with weights in as many bits as the peer's, or in bf16 if it did not run so."""
+    name = OF_BITS[data["peers"]["peers"][peer].get("bits", 8 if peer == "llama-q8_0" else 16)]  # older runs do not say it
+    found = of_skein(data)
+    return (name, found[name]) if name in found else ("skein bf16", found["skein bf16"])
 
 
 def peer_lines(data):
@@ -184,7 +186,8 @@ def peer_lines(data):
     lines = ["## Beside other engines", "",
              "The same shape, weights and thread number; whole prompts to the first logits, and decode steps of a batch. Engines took turns",
              "in one run. VENV is an environment that has the engine.", "",
-             *(f"    {report['command']}" for report in ([data["int8"]] if "int8" in data else []) + list(data["peers"]["peers"].values())), ""]
+             *(f"    {report['command']}" for report in [data[part] for part in ("int8", "int4") if part in data] + list(data["peers"]["peers"].values())),
+             ""]
     for name, report in data["peers"]["peers"].items():
         lines.append(f"- **{name}**: {report['version']}; {report['note']}.")
     for name, reason in data["peers"]["skipped"].items():
@@ -196,7 +199,26 @@ def peer_lines(data):
             rival, its = rival_of(data, name)
             rows.append([f"{rival} over {name}", *(f"{ours['tokens_per_s'] / p['tokens_per_s']:.1f}" for ours, p in zip(its[kind], report[kind]))])
         lines += table([title, *(str(p[key]) for p in data["forward"][kind])], rows)
-    return lines
+    return lines + start_lines(data)
+
+
+def start_lines(data):
+    """Loading and memory of the engines, where the runs have them."""
+    found = {name: report for name, report in engines(data).items() if "load_s" in report}
+    if not found:
+        return []
+    rows = [[name, f"{report['load_s']:.2f}", f"{report['resident_mib']:,.0f}"] for name, report in found.items()]
+    return ["Loading: from files that the system has cached, without the import of packages and conversions. Memory: what the process has",
+            "taken since before loading, behind a first prompt; mapped files count.", "", *table(["engine", "load, s", "memory, MiB"], rows)]
+
+
+def start_targets(data):
+    """Loading and memory beside each engine, at equal precision."""
+    def ratios(key):
+        return [(name, report[key] / rival_of(data, name)[1][key]) for name, report in data["peers"]["peers"].items() if key in report]
+
+    return [target_of_all("loading no slower than any engine (ratio 1)", ratios("load_s"), 1.0),
+            target_of_all("memory no more than any engine's (ratio 1)", ratios("resident_mib"), 1.0)]
 
 
 def lone_lines(lone):
@@ -329,8 +351,8 @@ def draw(data):
 
 def main():
     run = load("run")
-    data = {"run": run, **{name: load(name) for name in ("forward", "int8", "context", "peers", "lone", "kernels", "ablation", *FORCED)
-                           if name not in run.get("skipped", {}) and (name != "int8" or path_of(name).exists())}}
+    data = {"run": run, **{name: load(name) for name in ("forward", "int8", "int4", "context", "peers", "lone", "kernels", "ablation", *FORCED)
+                           if name not in run.get("skipped", {}) and (name not in ("int8", "int4") or path_of(name).exists())}}
     pages.write(OUT / f"{PAGE}.md", page(data, draw(data)))
     print(f"wrote {OUT / f'{PAGE}.md'}")
 
