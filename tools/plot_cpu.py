@@ -208,8 +208,9 @@ def start_lines(data):
     if not found:
         return []
     rows = [[name, f"{report['load_s']:.2f}", f"{report['resident_mib']:,.0f}"] for name, report in found.items()]
-    return ["Loading: from files that the system has cached, without the import of packages and conversions. Memory: what the process has",
-            "taken since before loading, behind a first prompt; mapped files count.", "", *table(["engine", "load, s", "memory, MiB"], rows)]
+    return ["Loading: from files that the system has cached, without the import of packages and conversions. Skein rounds weights to 8 and 4",
+            "bits while it loads; the others read files that have them, and llama.cpp maps its file, to read it with the first prompt. Memory:",
+            "what the process has taken since before loading, behind a first prompt; mapped files count.", "", *table(["engine", "load, s", "memory, MiB"], rows)]
 
 
 def start_targets(data):
