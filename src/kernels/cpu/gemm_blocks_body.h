@@ -391,12 +391,13 @@ inline void BlockPanelSums(const GemmCall& call, int32_t index, int32_t row_begi
   });
 }
 
-// Computes the sums of a single row over P panels of one format from `index` on, to c [P, 16]. The
-// panels are read at the same time: several streams get more of the bandwidth than one, and the
-// row's elements are loaded once for all panels. Meanwhile the P panels that come next are
-// prefetched, values and scales.
-template <class V, class B, class Kind, int P>
+// Computes the sums of a single row over P panels of Q8_0 from `index` on, to c [P, 16]. The panels
+// are read at the same time, since several streams get more of the bandwidth than one. Meanwhile
+// the P panels that come next are prefetched, values and scales. Formats of fewer bits lose by it:
+// a processor computes longer on each of their bytes.
+template <class V, class B, int P>
 inline void BlockStreamSums(const GemmCall& call, int32_t index, float* c) {
+  using Kind = BlockKind<EightBits<B>, false, false>;
   constexpr int64_t kBytes = Kind::Source::kBytes;
   const int32_t num_blocks = call.w->k() / kBlockTerms;
   const int8_t* q = static_cast<const int8_t*>(call.a);
@@ -407,16 +408,15 @@ inline void BlockStreamSums(const GemmCall& call, int32_t index, float* c) {
     panels[p] = call.w->block_panel(index + p);
     acc[p] = V::Set(0.0f);
   }
-  const BlockFormat format = panels[0].format;
   const int64_t panel_bytes =
-      panels[0].scales - panels[0].values + PanelScaleBytes(format, call.w->k());
+      panels[0].scales - panels[0].values + PanelScaleBytes(BlockFormat::kQ8_0, call.w->k());
   const int64_t step = (panel_bytes + num_blocks - 1) / num_blocks;
   const BlockAhead ahead = {panels[0].values + P * panel_bytes, P * step};
   for (int32_t first = 0; first < num_blocks; first += kBlocksPerChunk) {
     const int32_t left = num_blocks - first;
     const int32_t count = left < kBlocksPerChunk ? left : kBlocksPerChunk;
     for (int p = 0; p < P; ++p) {
-      LoadScales<V>(TraitsOf(format).scales, panels[p].scales, first, count, &scales[p]);
+      LoadScales<V>(BlockScales::kHalf, panels[p].scales, first, count, &scales[p]);
     }
     for (int32_t b = 0; b < count; ++b, q += kBlockTerms) {
       ahead.Prefetch(first + b);
@@ -436,21 +436,12 @@ inline void BlockStreamSums(const GemmCall& call, int32_t index, float* c) {
 // Computes the sums of a single row over P panels from `index` on, to c [P, 16].
 template <class V, class B, int P>
 inline void BlockRowSums(const GemmCall& call, int32_t index, float* c) {
-  const BlockFormat format = call.w->block_panel(index).format;
-  bool streams = V::kStreamsAllBlocks || format == BlockFormat::kQ8_0;
-  for (int p = 1; p < P; ++p) {
-    streams = streams && call.w->block_panel(index + p).format == format;
+  bool streams = true;
+  for (int p = 0; p < P; ++p) {
+    streams = streams && call.w->block_panel(index + p).format == BlockFormat::kQ8_0;
   }
-  if (!streams) {
-    for (int p = 0; p < P; ++p) BlockPanelSums<V, B>(call, index + p, 0, 1, c + 16 * p);
-    return;
-  }
-  ForKind<B>(format, [&](auto kind) {
-    using Kind = decltype(kind);
-    if constexpr (V::kStreamsAllBlocks || Kind::Source::kBytes == EightBits<B>::kBytes) {
-      BlockStreamSums<V, B, Kind, P>(call, index, c);
-    }
-  });
+  if (streams) return BlockStreamSums<V, B, P>(call, index, c);
+  for (int p = 0; p < P; ++p) BlockPanelSums<V, B>(call, index + p, 0, 1, c + 16 * p);
 }
 
 template <class V, class B>

@@ -17,7 +17,6 @@ struct Vec {
   static constexpr int kBlockRows = 5;
   static constexpr int kDirectRows = 1;
   static constexpr int kBlockStreams = 4;
-  static constexpr bool kStreamsAllBlocks = false;
 
   struct Doubles;
 

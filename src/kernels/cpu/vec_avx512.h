@@ -17,7 +17,6 @@ struct Vec {
   static constexpr int kBlockRows = 8;
   static constexpr int kDirectRows = 16;
   static constexpr int kBlockStreams = 2;
-  static constexpr bool kStreamsAllBlocks = true;
 
   struct Doubles;
 

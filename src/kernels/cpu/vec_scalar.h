@@ -22,9 +22,8 @@ struct Vec {
   static constexpr int kBlockRows = 2;  // rows of a register tile of blocks
   // The most rows for which blocks are not unpacked to memory.
   static constexpr int kDirectRows = 1;
-  // Panels of blocks read at the same time for a single row: of Q8_0 alone, or of all formats.
+  // Panels of Q8_0 read at the same time for a single row.
   static constexpr int kBlockStreams = 1;
-  static constexpr bool kStreamsAllBlocks = false;
 
   struct Doubles;
 
