@@ -235,9 +235,19 @@ class LlamaQ4(Llama):
     bits = 4
 
 
-class OpenVino:
-    """By the clock around whole answers: it has no call for one step, it answers prompts that it has seen from a cache of its
-    own, and its own time for a token is divided by the batch."""
+class WholeAnswers:
+    """An engine without a call for one step, by the clock around whole answers of generate(batch, prompt tokens, new tokens)."""
+
+    def prefill(self, count, repetitions):
+        return median_seconds(lambda: self.generate(1, count, 1), repetitions)
+
+    def decode(self, batch, context, steps):
+        short, long = (median_seconds(lambda: self.generate(batch, context, count), self.repetitions) for count in (1, steps + 1))
+        return (long - short) / steps
+
+
+class OpenVino(WholeAnswers):
+    """Its own time for a token is divided by the batch. It answers prompts that it has seen from a cache."""
     modules = ("openvino_genai", "gguf")
     format = "f16"
     bits = 16
@@ -266,13 +276,6 @@ class OpenVino:
         inputs = self.genai.TokenizedInputs(self.openvino.Tensor(ids), self.openvino.Tensor(mask))
         self.pipeline.generate(inputs, max_new_tokens=num_new, ignore_eos=True, do_sample=False)
 
-    def prefill(self, count, repetitions):
-        return median_seconds(lambda: self.generate(1, count, 1), repetitions)
-
-    def decode(self, batch, context, steps):
-        short, long = (median_seconds(lambda: self.generate(batch, context, count), self.repetitions) for count in (1, steps + 1))
-        return (long - short) / steps
-
 
 class OpenVinoInt8(OpenVino):
     format = "q8_0"
@@ -300,8 +303,7 @@ def named_tokens(model):
     return converted(model, "named", write)
 
 
-class CTranslate2:
-    """By the clock around whole answers, as it has no call for one step."""
+class CTranslate2(WholeAnswers):
     modules = ("ctranslate2", "transformers", "tokenizers")
     format = "int8"
     bits = 8
@@ -325,13 +327,6 @@ class CTranslate2:
         prompts = [[f"<{i}>" for i in random_ids(self.vocab, count, seed)] for seed in range(batch)]
         self.generator.generate_batch(prompts, max_length=num_new, min_length=num_new, sampling_topk=1, beam_size=1,
                                       include_prompt_in_result=False)
-
-    def prefill(self, count, repetitions):
-        return median_seconds(lambda: self.generate(1, count, 1), repetitions)
-
-    def decode(self, batch, context, steps):
-        short, long = (median_seconds(lambda: self.generate(batch, context, count), self.repetitions) for count in (1, steps + 1))
-        return (long - short) / steps
 
 
 class OnnxGenAi:
