@@ -34,11 +34,10 @@ inline void CopyRowBlock(const std::byte* a, int64_t stride, int32_t rows, int32
   }
 }
 
-// Adds the groups of a block, whose rows are `stride` bytes apart (AddGroups), to c [rows, 16
-// num_panels].
-// Meanwhile the panels that come next are prefetched: each tile of rows prefetches an equal part,
-// so that the load on memory is even. `next` [kMostTilePanels] are the parts of panels that come
-// after the last one.
+// Adds the groups of a block to c [rows, 16 num_panels]. The block's rows are `stride` bytes apart,
+// as AddGroups takes it. Meanwhile the panels that come next are prefetched: each tile of rows
+// prefetches an equal part, so that the load on memory is even. `next` [kMostTilePanels] are the
+// parts of panels that come after the last one.
 template <class D, class Stride>
 inline void AddRowBlock(const std::byte* block, Stride stride, int32_t rows,
                         const std::byte* const* panels, int32_t num_panels, int32_t num_groups,
