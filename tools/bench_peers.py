@@ -24,6 +24,8 @@ import subprocess
 import sys
 import time
 
+from processes import resident_mib
+
 
 def median_seconds(run, repetitions):
     """Of run(), after one that does not count."""
@@ -38,11 +40,6 @@ def median_seconds(run, repetitions):
 def random_ids(vocab, count, seed):
     numbers = random.Random(seed)
     return [numbers.randrange(vocab) for _ in range(count)]
-
-
-def resident_mib():
-    with open(f"/proc/{os.getpid()}/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def vocabulary_size(model):

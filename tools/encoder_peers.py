@@ -22,6 +22,7 @@ import time
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", TOKENIZERS_PARALLELISM="false", CUDA_VISIBLE_DEVICES="")
 
 from encoder_points import all_texts, calibration, measured  # noqa: E402: the environment precedes imports
+from processes import resident_mib  # noqa: E402
 
 
 def process_age_s():
@@ -29,11 +30,6 @@ def process_age_s():
     with open("/proc/self/stat") as file:
         ticks = int(file.read().rsplit(")", 1)[1].split()[19])
     return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
-
-
-def resident_mib():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def version_of(*packages):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.request
 
+from processes import resident_mib
 from serving import Server, best_isa
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -90,8 +91,7 @@ class Served:
         self.server.__exit__(*exc)
 
     def resident_mib(self):
-        with open(f"/proc/{self.server.process.pid}/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+        return resident_mib(self.server.process.pid)
 
 
 class Skein(Served):

@@ -9,14 +9,10 @@ Prints one line of JSON once it answers: {"url", "load_s", "resident_mib"}: the 
 what memory the process has taken since then. A line on standard input is answered by another such line.
 """
 import json
-import os
 import sys
 import time
 
-
-def resident_mib():
-    with open(f"/proc/{os.getpid()}/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+from processes import resident_mib
 
 
 def main():

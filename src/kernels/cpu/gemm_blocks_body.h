@@ -189,6 +189,14 @@ struct BlockAhead {
   }
 };
 
+// The memory behind `count` panels of k terms, values and scales, of which `panel` is the first: as
+// much as they have themselves.
+inline BlockAhead AheadOf(const PackedWeight::BlockPanel& panel, int32_t k, int count) {
+  const int64_t bytes = panel.scales - panel.values + PanelScaleBytes(panel.format, k);
+  const int64_t num_blocks = k / kBlockTerms;
+  return {panel.values + count * bytes, count * ((bytes + num_blocks - 1) / num_blocks)};
+}
+
 // The rows of a tile, from the first block of the chunk on.
 struct BlockRows {
   const int8_t* q;
@@ -315,9 +323,7 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
   constexpr int kMostDirect = V::kDirectRows < V::kBlockRows ? V::kDirectRows : V::kBlockRows;
   const bool direct = num_rows <= V::kDirectRows;
   const int32_t most = RowsPerTile(num_rows, V::kBlockRows);
-  const int64_t panel_bytes =
-      panel.scales - panel.values + PanelScaleBytes(panel.format, call.w->k());
-  const int64_t step = (panel_bytes + num_blocks - 1) / num_blocks;
+  const BlockAhead next = AheadOf(panel, call.w->k(), 1);
   alignas(64) std::byte unpacked[kBlocksPerChunk * Copy::kBytes];
   ChunkScales scales;
   for (int32_t i = 0; i < num_rows; ++i) V::Set(0.0f).Store(c + 16 * i);
@@ -330,7 +336,7 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
     BlockRows rows = {
         static_cast<const int8_t*>(call.a) + row_begin * call.lda + int64_t{first} * kBlockTerms,
         call.lda, call.a_blocks + row_begin * block_stride + first, block_stride};
-    const BlockAhead ahead = {panel.values + panel_bytes + first * step, step};
+    const BlockAhead ahead = {next.p + first * next.step, next.step};
     for (int32_t b = 0; !direct && b < count; ++b) {
       typename B::Quads w[kQuadsOfBlock];
       ahead.Prefetch(b);
@@ -344,7 +350,7 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
       const int32_t tile_rows = num_rows - r < most ? num_rows - r : most;
       if (direct) {
         BlockTileOfRows<V, B, Kind, kMostDirect>(tile_rows, rows, values, scales, count,
-                                                 {ahead.p, r == 0 ? step : 0}, c + 16 * r);
+                                                 {ahead.p, r == 0 ? ahead.step : 0}, c + 16 * r);
       } else {
         BlockTileOfRows<V, B, CopyKind, V::kBlockRows>(tile_rows, rows, unpacked, scales, count,
                                                        {nullptr, 0}, c + 16 * r);
@@ -408,10 +414,7 @@ inline void BlockStreamSums(const GemmCall& call, int32_t index, float* c) {
     panels[p] = call.w->block_panel(index + p);
     acc[p] = V::Set(0.0f);
   }
-  const int64_t panel_bytes =
-      panels[0].scales - panels[0].values + PanelScaleBytes(BlockFormat::kQ8_0, call.w->k());
-  const int64_t step = (panel_bytes + num_blocks - 1) / num_blocks;
-  const BlockAhead ahead = {panels[0].values + P * panel_bytes, P * step};
+  const BlockAhead ahead = AheadOf(panels[0], call.w->k(), P);
   for (int32_t first = 0; first < num_blocks; first += kBlocksPerChunk) {
     const int32_t left = num_blocks - first;
     const int32_t count = left < kBlocksPerChunk ? left : kBlocksPerChunk;
