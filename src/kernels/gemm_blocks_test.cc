@@ -29,11 +29,7 @@ constexpr BlockFormat kFormats[] = {BlockFormat::kQ4_0,  BlockFormat::kQ4_1, Blo
 
 class GemmBlocksTest : public ::testing::TestWithParam<Isa> {
  protected:
-  void SetUp() override {
-    // Blocks are not multiplied on the matrix unit: kAmx uses the vector code.
-    if (GetParam() == Isa::kAmx) GTEST_SKIP() << "the same function as AVX-512's";
-    kernels_ = MakeCpuKernels(GetParam());
-  }
+  void SetUp() override { kernels_ = MakeCpuKernels(GetParam()); }
 
   // Makes rows of blocks as in a file. All bytes are random except the scales. These are usual
   // numbers; with an extreme range, also denormals, zeros, infinities and NaN.
@@ -162,7 +158,9 @@ TEST_P(GemmBlocksTest, ExtremeScalesAndRows) {
 TEST_P(GemmBlocksTest, PanelsOfOneMatrixMayDiffer) {
   const std::vector<BlockFormat> formats(std::begin(kFormats), std::end(kFormats));
   const auto n = static_cast<int32_t>(formats.size()) * kPanelCols;
-  for (int32_t m : {1, 6, 12}) EXPECT_TRUE(Check(Packed(formats, n, 512), m, Range::kPlain, true));
+  for (int32_t m : {1, 6, 12, 20}) {
+    EXPECT_TRUE(Check(Packed(formats, n, 512), m, Range::kPlain, true));
+  }
 }
 
 // AVX2 has special kernels for panels with signed values, and for a single row of Q8_0.
@@ -182,15 +180,19 @@ TEST_P(GemmBlocksTest, AnyNumberOfBlocks) {
   for (const BlockFormat format : kFormats) {
     if (TraitsOf(format).file_elements != kBlockTerms) continue;
     SCOPED_TRACE(TraitsOf(format).name);
-    for (int32_t m : {1, 3, 13, 97}) EXPECT_TRUE(Check(Packed(format, 70, 11 * kBlockTerms), m));
+    for (int32_t m : {1, 3, 13, 18, 97}) {
+      EXPECT_TRUE(Check(Packed(format, 70, 11 * kBlockTerms), m));
+    }
   }
 }
 
 TEST_P(GemmBlocksTest, ManyRows) {
   if (GetParam() == Isa::kScalar || emulation_.active()) GTEST_SKIP() << "takes too long";
   for (const BlockFormat format : kFormats) {
-    EXPECT_TRUE(Check(Packed(format, 40, 512), 203, Range::kPlain, true, true));
+    EXPECT_TRUE(Check(Packed(format, 40, 512), 299, Range::kPlain, true, true));
   }
+  EXPECT_TRUE(Check(Packed(BlockFormat::kQ4K, 20, 9728), 90));
+  EXPECT_TRUE(Check(Packed(BlockFormat::kQ8_0, 3, 41216), 17));
 }
 
 // Tests the largest integer sums that a format can give, of either sign.
@@ -209,7 +211,7 @@ TEST_P(GemmBlocksTest, NoSumOverflows) {
       PackedWeight w(n, 256, std::vector<BlockFormat>(4, format));
       w.PackBlocks(0, n, rows.data(), format);
       for (const float sign : {1.0f, -1.0f}) {
-        for (const int32_t m : {1, 5, 9}) {
+        for (const int32_t m : {1, 5, 9, 16}) {
           EXPECT_TRUE(CheckRows(w, m, std::vector<float>(size_t(m) * 256, sign)));
         }
       }
@@ -220,7 +222,7 @@ TEST_P(GemmBlocksTest, NoSumOverflows) {
 // A NaN or an infinity in a row reaches all results of that row, and no others.
 TEST_P(GemmBlocksTest, RowsThatAreNoNumbersStaySo) {
   const int32_t k = 256;
-  for (const int32_t m : {5, 9}) {
+  for (const int32_t m : {5, 9, 17}) {
     std::vector<float> a = random_.Floats(size_t(m) * k, DType::kF32, Range::kPlain);
     a[1 * k + 3] = std::numeric_limits<float>::quiet_NaN();
     a[3 * k + 255] = -std::numeric_limits<float>::infinity();

@@ -39,6 +39,9 @@ struct RowBlock {
   int32_t low_sum = 0, sum = 0;  // of the first 16 elements q and of all
 };
 
+// From this number of rows on, the matrix unit multiplies blocks if it is the instruction set.
+inline constexpr int32_t kAmxBlockRows = 16;
+
 // The function that an MLP, a pooler or a head applies to each element (docs/numerics.md, "Rows").
 enum class Activation {
   kNone,

@@ -11,6 +11,7 @@
 
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")
 
+#include "kernels/cpu/quads_avx512.h"
 #include "kernels/cpu/vec_avx512.h"
 // These bodies must come after the vector type that they use.
 #include "kernels/cpu/gemm_blocks_body.h"
@@ -44,36 +45,10 @@ struct Int8Product {
 
 // The operations on quads of blocks, with the contract of scalar::Blocks. The weights are the
 // unsigned operand, so 128 is added to signed weights.
-struct Blocks {
+struct Blocks : avx512::Quads512 {
   static constexpr int32_t kSignedZero = 128;
   static constexpr bool kSharesQuads = false;
 
-  using Quads = __m512i;
-  // Keeps the compiler from loading the quads again for each use.
-  static Quads Load(const std::byte* p) {
-    __m512i quads = _mm512_loadu_si512(p);
-    asm("" : "+v"(quads));
-    return quads;
-  }
-  static void Store(Quads quads, std::byte* p) { _mm512_storeu_si512(p, quads); }
-  static Quads LowHalves(Quads quads) { return _mm512_and_si512(quads, _mm512_set1_epi8(15)); }
-  static Quads HighHalves(Quads quads) { return UpperBits<-4, 15>(quads); }
-  template <int kShift, int kMask>
-  static Quads UpperBits(Quads quads) {
-    if constexpr (kShift >= 0) {
-      quads = _mm512_slli_epi16(quads, kShift);
-    } else {
-      quads = _mm512_srli_epi16(quads, -kShift);
-    }
-    return _mm512_and_si512(quads, _mm512_set1_epi8(kMask));
-  }
-  static Quads Or(Quads a, Quads b) { return _mm512_or_si512(a, b); }
-  template <Codebook kCodebook, int kOffset>
-  static Quads LookUp(Quads quads) {
-    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kCodebook));
-    const __m128i table = _mm_add_epi8(codes, _mm_set1_epi8(int8_t(kOffset)));
-    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), quads);
-  }
   static Quads FromOffset(Quads quads) { return quads; }
   template <int kBits, int kCount>
   static avx512::Vec Dot(const Quads* w, const int8_t* q, int32_t start) {

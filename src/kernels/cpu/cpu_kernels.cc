@@ -13,11 +13,16 @@ namespace {
 // VNNI is checked even for kAmx: tests emulate the matrix unit on machines without VNNI, too.
 auto BlocksOf512() { return CpuHasVnni() ? Avx512VnniGemmBlocks : Avx2Ops().gemm_blocks; }
 
+void GemmBlocksOfAmx(const GemmCall& call) {
+  const bool fits = call.m >= kAmxBlockRows && call.w->k() <= kMaxAmxBlockTerms;
+  fits ? AmxGemmBlocks(call) : BlocksOf512()(call);
+}
+
 CpuOps OpsOf(Isa isa) {
   switch (isa) {
     case Isa::kAmx: {
       CpuOps ops = AmxOps();
-      ops.gemm_blocks = BlocksOf512();
+      ops.gemm_blocks = GemmBlocksOfAmx;
       return ops;
     }
     case Isa::kAvx512Bf16: {

@@ -70,6 +70,9 @@ void Avx512VnniGemmBlocks(const GemmCall& call);
 // Avx512Ops without gemm_blocks, and with gemm_bf16, gemm_int8 and attention_bf16 on the matrix
 // unit.
 CpuOps AmxOps();
+// Products of at least 16 rows of at most kMaxAmxBlockTerms elements.
+void AmxGemmBlocks(const GemmCall& call);
+inline constexpr int32_t kMaxAmxBlockTerms = 40960;
 void AmxAttention(const AttentionArgs& args);  // of bf16
 
 }  // namespace skein

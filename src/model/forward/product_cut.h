@@ -43,11 +43,13 @@ inline constexpr int32_t kFewDotRows = 32;  // up to this number of rows, memory
 inline constexpr int64_t kMinVectorProducts = 1 << 16;
 
 // The part of the processor that computes a product: ordinary vectors; vectors with instructions
-// that add dot products; or the matrix unit.
-enum class ProductUnit { kVectors, kDots, kMatrix };
+// that add dot products; the matrix unit; or, with blocks, vectors for few rows and the matrix unit
+// for kAmxBlockRows and more.
+enum class ProductUnit { kVectors, kDots, kMatrix, kMatrixOfBlocks };
 
 // The unit of `isa` for weights of `dtype`.
 inline ProductUnit UnitOf(Isa isa, DType dtype) {
+  if (dtype == DType::kBlocks && isa == Isa::kAmx) return ProductUnit::kMatrixOfBlocks;
   if (dtype != DType::kBf16 && dtype != DType::kInt8) return ProductUnit::kVectors;
   if (isa == Isa::kAmx) return ProductUnit::kMatrix;
   const bool dots = isa == Isa::kAvx512Bf16 || (isa == Isa::kAvx512 && dtype == DType::kInt8);
@@ -118,8 +120,10 @@ inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, Product
 
 inline ProductCut CutProduct(const ProductShape& shape, int num_threads) {
   ProductCut cut;
-  shape.unit == ProductUnit::kMatrix ? cut_internal::CutForMatrixUnit(shape, num_threads, cut)
-                                     : cut_internal::CutForVectors(shape, num_threads, cut);
+  const bool matrix = shape.unit == ProductUnit::kMatrix ||
+                      (shape.unit == ProductUnit::kMatrixOfBlocks && shape.m >= kAmxBlockRows);
+  matrix ? cut_internal::CutForMatrixUnit(shape, num_threads, cut)
+         : cut_internal::CutForVectors(shape, num_threads, cut);
   cut.cols = std::min(cut.cols, CeilDiv(shape.n, kPanelCols) * kPanelCols);
   cut.num_row_chunks = CeilDiv(shape.m, cut.rows);
   cut.num_col_chunks = CeilDiv(shape.n, cut.cols);
