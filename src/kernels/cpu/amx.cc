@@ -37,9 +37,10 @@ constexpr int32_t kPairSums = kPairRows * kPairCols;
 // bytes], padded with zeros. A strip covers a part of k and stays in the second-level cache while
 // all panels are multiplied by it. If the call has fewer than 16 rows, so have the tiles.
 constexpr int32_t kStripBytes = 768 << 10;
-// Tiles of k that are computed at a time, for all rows. More tiles would push the two panels (64
-// KB) out of the first-level cache; with fewer, the sums would be stored more often.
-constexpr int32_t kBlockTiles = 32;
+// Tiles of k that are computed at a time, for all rows. The two panels' tiles (16 KB) stay in the
+// first-level cache, of which another thread of the core may use a half. With fewer tiles, the sums
+// would be stored more often.
+constexpr int32_t kBlockTiles = 8;
 
 struct Scratch {
   alignas(64) std::byte strip[kStripBytes];
@@ -50,7 +51,6 @@ struct Scratch {
 void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 // Prefetches to the second-level cache.
 void PrefetchFar(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
-void PrefetchOut(const void* p) { __builtin_prefetch(p, 1); }
 
 int64_t ElementBytes(const GemmCall& call) { return call.a_scales != nullptr ? 1 : 2; }
 int64_t RowBytes(const GemmCall& call) { return call.lda * ElementBytes(call); }
@@ -155,47 +155,21 @@ void FinishRows(const GemmCall& call, const Finished& done, int32_t begin, int32
   }
 }
 
-// The memory of results that are written soon: up to 32 rows of the call.
-struct OutRows {
-  const std::byte* first;
-  int64_t stride;  // bytes from one row to the next
-  int64_t lower;   // bytes from the first 16 rows to the rest
-  int32_t rows;
-  int32_t bytes;  // bytes of each row
-};
-
-OutRows OutRowsAt(const GemmCall& call, const PanelPair& pair, int32_t row, int32_t rows) {
-  const int32_t element_bytes = call.out_dtype == DType::kF32 ? 4 : 2;
-  const int32_t cols = call.up_begin > 0 || !pair.second ? kPanelCols : kPairCols;
-  const int32_t column = pair.column - call.out_begin;
-  const int64_t index =
-      call.out_tiles ? RowTileIndex(row, column, call.ldo) : row * call.ldo + column;
-  return {.first = static_cast<const std::byte*>(call.out) + index * element_bytes,
-          .stride = call.out_tiles ? kTileRowBytes : call.ldo * element_bytes,
-          .lower = kTileRows * call.ldo * element_bytes,
-          .rows = rows,
-          .bytes = cols * element_bytes};
-}
-
 // Work that runs on the vector units while the matrix unit computes a block: it finishes the
-// results of the previous block and prefetches the operands of the next blocks.
+// results of the previous block and prefetches the weights of the next blocks.
 struct Meanwhile {
   const GemmCall* call;
   Finished done;
   const std::byte* panels[2];  // weights
   int32_t bytes;               // bytes of each panel
-  OutRows out;                 // results that are prefetched for writing
-  // The upper and lower tiles of `a` for the next block, if they are not in the first-level cache
-  // yet.
-  const std::byte* rows[2];
 
   // How much of each kind of work one of `steps` steps does, rounded up.
   struct Pace {
-    int32_t steps, lines, rows, out_rows;
+    int32_t steps, lines, rows;
   };
   Pace PaceOf(int32_t steps) const {
     const auto share = [steps](int32_t count) { return (count + steps - 1) / steps; };
-    return {steps, share(bytes / kTileRowBytes), share(done.rows), share(out.rows)};
+    return {steps, share(bytes / kTileRowBytes), share(done.rows)};
   }
 
   void DoStep(int32_t step, Pace pace) const {
@@ -205,17 +179,6 @@ struct Meanwhile {
     for (int32_t i = line; i < line_end; ++i) {
       PrefetchFar(panels[0] + i * kTileRowBytes);
       PrefetchFar(panels[1] + i * kTileRowBytes);
-    }
-    for (int32_t i = 0; rows[0] != nullptr && i < kTileBytes; i += kTileRowBytes) {
-      PrefetchFar(rows[0] + int64_t{step} * kTileBytes + i);
-      PrefetchFar(rows[1] + int64_t{step} * kTileBytes + i);
-    }
-    const int32_t out_row = step * pace.out_rows;
-    const int32_t out_end = out_row + pace.out_rows < out.rows ? out_row + pace.out_rows : out.rows;
-    for (int32_t r = out_row; r < out_end; ++r) {
-      const std::byte* to = out.first + r / kTileRows * out.lower + r % kTileRows * out.stride;
-      PrefetchOut(to);
-      PrefetchOut(to + out.bytes - 1);
     }
     // One call finishes the rows of several steps, since a call has a fixed cost.
     constexpr int32_t kFinishSteps = 4;
@@ -230,9 +193,8 @@ struct Meanwhile {
 enum class Start { kZero, kLoad };
 
 struct Block {
-  const std::byte* a;       // the tiles of the upper 16 rows
-  int64_t lower;            // bytes from the upper rows' tiles to the lower rows' tiles
-  const std::byte* next_a;  // the upper rows' tiles of the next block, with the same `lower`
+  const std::byte* a;  // the tiles of the upper 16 rows
+  int64_t lower;       // bytes from the upper rows' tiles to the lower rows' tiles
   const std::byte* panels[2];
   int32_t tiles;
   Start start;
@@ -260,40 +222,21 @@ inline void StoreSum(const Block& block) {
   amx::StoreTile<kIndex>(block.c + kSumOffsets[kIndex], kSumStride);
 }
 
-// Prefetches half a tile to the first-level cache.
-inline void FetchHalf(const std::byte* p) {
-#pragma GCC unroll 8
-  for (int i = 0; i < kTileBytes / 2; i += kTileRowBytes) Prefetch(p + i);
-}
-
-// Computes four products over one tile of k. Between the products it prefetches operands of later
-// tiles to the first-level cache: products need distance from one another anyway (amx::DotSpaced).
+// Computes four products over one tile of k. Rows come from the second-level cache; prefetching
+// them to the first level costs more than it gains.
 template <bool kInt8>
 inline void BlockStep(const Block& block, int32_t t) {
-  constexpr int32_t kAheadTiles = 2;
-  constexpr int32_t kAheadBytes = kAheadTiles * kTileBytes;
-  const int32_t over = t + kAheadTiles - block.tiles;
-  const std::byte* next = over < 0 ? block.a + int64_t{t + kAheadTiles} * kTileBytes
-                                   : block.next_a + int64_t{over} * kTileBytes;
   const std::byte* rows = block.a + int64_t{t} * kTileBytes;
   const std::byte* left = block.panels[0] + int64_t{t} * kTileBytes;
   const std::byte* right = block.panels[1] + int64_t{t} * kTileBytes;
-  amx::LoadTileSpaced<kUpperTile>(rows, kTileRowBytes);
+  amx::LoadTileOnce<kUpperTile>(rows, kTileRowBytes);
   amx::LoadTileSpaced<kLeftTile>(left, kTileRowBytes);
+  amx::DotSpaced<kInt8, 0, kUpperTile, kLeftTile>();
   amx::LoadTileSpaced<kRightTile>(right, kTileRowBytes);
-  amx::LoadTileSpaced<kLowerTile>(rows + block.lower, kTileRowBytes);
-  amx::Dot<kInt8, 0, kUpperTile, kLeftTile>();
-  FetchHalf(next);
-  FetchHalf(left + kAheadBytes);
-  amx::Dot<kInt8, 1, kUpperTile, kRightTile>();
-  FetchHalf(next + kTileBytes / 2);
-  FetchHalf(left + kAheadBytes + kTileBytes / 2);
-  amx::Dot<kInt8, 2, kLowerTile, kLeftTile>();
-  FetchHalf(next + block.lower);
-  FetchHalf(right + kAheadBytes);
-  amx::Dot<kInt8, 3, kLowerTile, kRightTile>();
-  FetchHalf(next + block.lower + kTileBytes / 2);
-  FetchHalf(right + kAheadBytes + kTileBytes / 2);
+  amx::DotSpaced<kInt8, 1, kUpperTile, kRightTile>();
+  amx::LoadTileOnce<kLowerTile>(rows + block.lower, kTileRowBytes);
+  amx::DotSpaced<kInt8, 2, kLowerTile, kLeftTile>();
+  amx::DotSpaced<kInt8, 3, kLowerTile, kRightTile>();
 }
 
 template <bool kInt8>
@@ -321,7 +264,6 @@ struct Strip {
   int32_t tiles;
   const std::byte* a;    // [rows / 16][tiles] tiles
   int64_t block_stride;  // bytes from the tiles of 16 rows to those of the next 16
-  bool near;             // whether the strip is in the second-level cache
 };
 
 // Multiplies one pair of panels by all rows of a strip. The loop over blocks of k is outside the
@@ -344,7 +286,6 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
     const int32_t fetch = (left < kBlockTiles ? left : kBlockTiles) * kTileBytes;
     const int32_t share = (fetch / row_pairs + kTileRowBytes - 1) / kTileRowBytes * kTileRowBytes;
     const bool finished = strip.begin + t + count == num_tiles;
-    const std::byte* next_column = strip.a + (last_of_strip ? 0 : int64_t{t + count} * kTileBytes);
     for (int32_t r = 0; r < row_pairs; ++r) {
       float* c = sums + r * kPairSums;
       const int32_t fetched = r * share;
@@ -352,24 +293,18 @@ void PairTimesStrip(const GemmCall& call, const PanelPair& pair, const PanelPair
       const int32_t row = strip.row + r * kPairRows;
       const int32_t rows_left = strip.rows - r * kPairRows;
       const int32_t count_rows = rows_left < kPairRows ? rows_left : kPairRows;
-      const std::byte* a = strip.a + 2 * r * strip.block_stride + int64_t{t} * kTileBytes;
-      const std::byte* next_a = r + 1 < row_pairs ? a + 2 * strip.block_stride : next_column;
-      const bool fetch_a = !strip.near && !(r + 1 == row_pairs && last_of_strip);
       const Meanwhile meanwhile = {
           .call = &call,
           .done = done,
           .panels = {from.panels[0] + from_offset + fetched,
                      from.panels[1] + from_offset + fetched},
           .bytes = more > 0 ? more : 0,
-          .out = OutRowsAt(call, pair, row, finished ? count_rows : 0),
-          .rows = {fetch_a ? next_a : nullptr, fetch_a ? next_a + strip.block_stride : nullptr},
       };
       const Block block = {
-          .a = a,
+          .a = strip.a + 2 * r * strip.block_stride + int64_t{t} * kTileBytes,
           // If there are no lower rows, the upper rows are computed twice and the second sums are
           // dropped.
           .lower = rows_left > kTileRows ? strip.block_stride : 0,
-          .next_a = next_a,
           .panels = {pair.panels[0] + offset, pair.panels[1] + offset},
           .tiles = count,
           .start = strip.begin + t == 0 ? Start::kZero : Start::kLoad,
@@ -386,10 +321,10 @@ Strip StripAt(const GemmCall& call, int32_t row, int32_t rows, int32_t begin, in
   if (call.a_tiles) {
     const int64_t stride = int64_t{NumTiles(call)} * kTileBytes;
     const std::byte* a = static_cast<const std::byte*>(call.a) + row / kTileRows * stride;
-    return {row, rows, begin, tiles, a + int64_t{begin} * kTileBytes, stride, /*near=*/false};
+    return {row, rows, begin, tiles, a + int64_t{begin} * kTileBytes, stride};
   }
   PackStrip(call, row, rows, begin, tiles, kTileRows, packed);
-  return {row, rows, begin, tiles, packed, int64_t{tiles} * kTileBytes, /*near=*/true};
+  return {row, rows, begin, tiles, packed, int64_t{tiles} * kTileBytes};
 }
 
 // Computes calls with more than kFewRows rows: up to kMaxRows rows and kMaxPairs pairs at a time.
@@ -411,13 +346,12 @@ void ManyRows(const GemmCall& call, Scratch& scratch) {
       const int32_t end = first + step < num_pairs ? first + step : num_pairs;
       for (int32_t begin = 0; begin < num_tiles; begin += strip_tiles) {
         const int32_t tiles = num_tiles - begin < strip_tiles ? num_tiles - begin : strip_tiles;
-        Strip strip = StripAt(call, row, rows, begin, tiles, scratch.strip);
+        const Strip strip = StripAt(call, row, rows, begin, tiles, scratch.strip);
         for (int32_t i = first; i < end; ++i) {
           const int32_t waiting = whole ? 0 : i - first;
           PairTimesStrip<kInt8>(
               call, PairAt(call, i), PairAt(call, i + 1 < end ? i + 1 : first), strip,
               scratch.sums + int64_t{waiting} * (kMaxRows / kPairRows) * kPairSums, done);
-          strip.near = true;
         }
       }
     }

@@ -42,6 +42,16 @@ inline void LoadTile(const void* base, int64_t stride_bytes) {
                : "memory");
 }
 
+// LoadTile for rows that are not loaded again soon: they do not displace the operands that stay in
+// the first-level cache.
+template <int kTile>
+inline void LoadTileOnce(const void* base, int64_t stride_bytes) {
+  asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2"
+               :
+               : "r"(base), "r"(stride_bytes), "i"(kTile)
+               : "memory");
+}
+
 template <int kTile>
 inline void StoreTile(void* base, int64_t stride_bytes) {
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)"
