@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Turns the measurements of scripts/bench_cpu into a page of tables and, if matplotlib is there, plots.
 
-    python3 tools/plot_cpu.py [NAME]
+    python3 tools/plot_cpu.py NAME
 
-Reads docs/results/data/NAME-*.json; writes docs/results/NAME.md and NAME-*.svg. NAME: cpu, or what scripts/bench_cpu --page
-was given. Nothing is measured here.
+Reads docs/results/data/NAME-*.json; writes docs/results/NAME.md and NAME-*.svg. NAME: what scripts/bench_cpu --page was
+given. Nothing is measured here.
 """
 import json
 import pathlib
@@ -17,7 +17,7 @@ OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
 FORCED = ("avx512-bf16", "avx512", "avx2")
 SKEIN = {"skein bf16": "forward", "skein int8": "int8", "skein int4": "int4"}  # the files of Skein's runs beside other engines
 OF_BITS = {16: "skein bf16", 8: "skein int8", 4: "skein int4"}
-PAGE = sys.argv[1] if len(sys.argv) > 1 and __name__ == "__main__" else "cpu"
+PAGE = sys.argv[1] if __name__ == "__main__" else None
 
 
 def path_of(name):

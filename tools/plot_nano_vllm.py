@@ -118,7 +118,7 @@ def beside_lines(found):
            " a step with decodes, so a chunk size with",
            "about as many steps reads the weights about as often as both alone, and only the steps beyond that number read them all once more.",
            "The other cause is the rate of a chunk: a pass of few tokens computes fewer of them a second than one of many, with",
-           "decodes beside it or not ([cpu.md](cpu.md): tokens/s by prompt length), and the prompt alone was one pass."]
+           "decodes beside it or not ([cpu-amx.md](cpu-amx.md): tokens/s by prompt length), and the prompt alone was one pass."]
     if min(work(found, name) for name in chunks(found)) >= 1:
         why = ["Both together take less than alone: a chunk of the prompt shares a step with decodes, which reads the weights once for both."]
     return [*table(["chunk", "steps", "ITL p50 ms", "ITL p99 ms", "TTFT of the prompt ms", "busy s", "work", "ms more, a piece"], rows),
