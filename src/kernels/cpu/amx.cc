@@ -10,7 +10,7 @@
 #include "kernels/cpu/amx_tile.h"
 #include "kernels/cpu/ops.h"
 
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prfchw")
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
 
 #include "kernels/cpu/vec_avx512.h"
 // This body must come after the vector type that it uses.

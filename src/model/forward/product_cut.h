@@ -65,6 +65,12 @@ struct ProductShape {
   int32_t col_unit = 1;  // chunks begin at multiples of it
 };
 
+// Whether the matrix unit computes the product.
+inline bool IsOnMatrixUnit(const ProductShape& shape) {
+  return shape.unit == ProductUnit::kMatrix ||
+         (shape.unit == ProductUnit::kMatrixOfBlocks && shape.m >= kAmxBlockRows);
+}
+
 namespace cut_internal {
 
 // Cuts for vectors: the weights of a ticket stay in the cache while its rows pass over them.
@@ -120,10 +126,8 @@ inline void CutForMatrixUnit(const ProductShape& shape, int num_threads, Product
 
 inline ProductCut CutProduct(const ProductShape& shape, int num_threads) {
   ProductCut cut;
-  const bool matrix = shape.unit == ProductUnit::kMatrix ||
-                      (shape.unit == ProductUnit::kMatrixOfBlocks && shape.m >= kAmxBlockRows);
-  matrix ? cut_internal::CutForMatrixUnit(shape, num_threads, cut)
-         : cut_internal::CutForVectors(shape, num_threads, cut);
+  IsOnMatrixUnit(shape) ? cut_internal::CutForMatrixUnit(shape, num_threads, cut)
+                        : cut_internal::CutForVectors(shape, num_threads, cut);
   cut.cols = std::min(cut.cols, CeilDiv(shape.n, kPanelCols) * kPanelCols);
   cut.num_row_chunks = CeilDiv(shape.m, cut.rows);
   cut.num_col_chunks = CeilDiv(shape.n, cut.cols);

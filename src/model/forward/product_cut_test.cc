@@ -25,13 +25,15 @@ struct NumberFormat {
   size_t element_bytes;
   ProductUnit unit;
 };
-constexpr NumberFormat kFormats[] = {{"f32", 4, ProductUnit::kVectors},
-                                     {"bf16 on vectors", 2, ProductUnit::kVectors},
-                                     {"bf16 by dot products", 2, ProductUnit::kDots},
-                                     {"int8 on vectors", 1, ProductUnit::kVectors},
-                                     {"int8 by dot products", 1, ProductUnit::kDots},
-                                     {"bf16 on the matrix unit", 2, ProductUnit::kMatrix},
-                                     {"int8 on the matrix unit", 1, ProductUnit::kMatrix}};
+constexpr NumberFormat kFormats[] = {
+    {"f32", 4, ProductUnit::kVectors},
+    {"bf16 on vectors", 2, ProductUnit::kVectors},
+    {"bf16 by dot products", 2, ProductUnit::kDots},
+    {"int8 on vectors", 1, ProductUnit::kVectors},
+    {"int8 by dot products", 1, ProductUnit::kDots},
+    {"bf16 on the matrix unit", 2, ProductUnit::kMatrix},
+    {"int8 on the matrix unit", 1, ProductUnit::kMatrix},
+    {"blocks with a matrix unit", 1, ProductUnit::kMatrixOfBlocks}};
 
 // The products of a model's forward pass, without rows and format.
 std::vector<ProductShape> ProductsOf(const ModelShape& shape) {
@@ -75,7 +77,7 @@ void ExpectWhole(const ProductShape& shape, const ProductCut& cut) {
 // Checks that a ticket has the least number of columns, or is below the bound without its last unit
 // of columns. Units are small, so no ticket exceeds one and a half times the bound.
 void ExpectBounded(const ProductShape& shape, const ProductCut& cut) {
-  const bool matrix = shape.unit == ProductUnit::kMatrix;
+  const bool matrix = IsOnMatrixUnit(shape);
   const int32_t panels = matrix ? 2 : 4;
   const int32_t unit = std::lcm(panels * kPanelCols, shape.col_unit);
   const int64_t weight_bytes = shape.unit == ProductUnit::kDots && shape.m > kFewDotRows
