@@ -79,15 +79,8 @@ def onednn_target(gemm):
     return target_of_all("no product slower than oneDNN (1 time its speed)", peers, 1.0)
 
 
-def product_fractions(gemm, low, high=1 << 30):
-    return [(f"{row['model']} {row['name']}, {row['m']} rows", row["fraction"]) for row in gemm if low <= row["m"] <= high]
-
-
-def product_targets(gemm):
-    return [target_of_all("products of 512 rows and more: at least 0.65 of the peak", product_fractions(gemm, 512), 0.65),
-            target_of_all("products of 128 rows: at least 0.75 of the roofline", product_fractions(gemm, 128, 128), 0.75),
-            target_of_all("products of 1 to 16 rows: at least 0.90 of the read bandwidth", product_fractions(gemm, 1, 16), 0.90),
-            onednn_target(gemm)]
+def product_fractions(gemm, low):
+    return [(f"{row['model']} {row['name']}, {row['m']} rows", row["fraction"]) for row in gemm if low <= row["m"]]
 
 
 def lone_targets(reports):
@@ -97,19 +90,6 @@ def lone_targets(reports):
         over, outside = (reads[0]["over_floor"], reads[0]["outside_ms"]) if reads else (None, None)
         rows += [target(f"lone prompt of 128 tokens, {words}: at most 1.35 times the floor", reads and f"{over:.2f}", over <= 1.35 if reads else None),
                  target("the same: at most 0.5 ms outside the forward pass", reads and f"{outside:.2f} ms", outside <= 0.5 if reads else None)]
-    return rows
-
-
-def llama_targets(data, own):
-    """Prompts of 2,048 tokens beside llama.cpp, whose report has them where Skein's has."""
-    speeds = {name: p["tokens_per_s"] for name, report in data["peers"]["peers"].items() if name.startswith("llama-")
-              for p in report["prefill"] if p["prompt_tokens"] == 2048}
-    rows = []
-    for names, words, least in (({"llama-bf16"}, "prompt of 2,048 tokens: at least 14 times llama.cpp in bf16", 14),
-                                (speeds.keys() - {"llama-bf16"}, "the same: at least 5 times llama.cpp's best quantised format measured", 5)):
-        best = max((name for name in names if name in speeds), key=speeds.get, default=None)
-        ratio = own["tokens_per_s"] / speeds[best] if own and best else None
-        rows.append(target(words, ratio and f"{ratio:.1f} times {best}", ratio >= least if ratio else None))
     return rows
 
 
@@ -127,39 +107,27 @@ def engine_ratios(data):
     return ratios
 
 
-def vector_target_lines(data):
-    """The targets of processors without AMX."""
-    def fractions(kind, key, size):
-        return [(name, p["fraction"]) for name, report in of_skein(data).items() for p in report[kind] if p[key] == size]
+def target_lines(data):
+    def fractions(kind, key, size, reports):
+        return [(name, p["fraction"]) for name, report in reports.items() for p in report[kind] if p[key] == size]
 
     gemm = data["kernels"]["gemm"]
     cells = engine_ratios(data)
     ratios = [cell[:2] for cell in cells]
     short = [f"{name}: {ratio:.2f} ({most:.2f})" for name, ratio, most in cells if ratio < 1.5]
+    gain = stream_gain(data["forward"])
     rows = [target_of_all("products in bf16 of 128 rows and more: at least 0.80 of the peak", product_fractions(gemm, 128), 0.80),
             onednn_target(gemm),
-            target_of_all("prompt of 512 tokens: at least 0.70 of the peak", fractions("prefill", "prompt_tokens", 512), 0.70),
-            target_of_all("decode of one sequence: at least 0.85 of the read bandwidth", fractions("decode", "batch", 1), 0.85),
+            target_of_all("prompt of 512 tokens: at least 0.70 of the peak", fractions("prefill", "prompt_tokens", 512, of_skein(data)), 0.70),
+            target_of_all("prompt of 2,048 tokens in bf16: at least 0.65 of the peak", fractions("prefill", "prompt_tokens", 2048, {"skein bf16": data["forward"]}), 0.65),
+            target_of_all("decode of one sequence: at least 0.85 of the read bandwidth", fractions("decode", "batch", 1, of_skein(data)), 0.85),
+            target("decode of 16 sequences, context 128: at least 10 times one", gain and f"{gain['gain']:.1f} times (bound {gain['bound']:.1f})",
+                   gain["gain"] >= 10 if gain else None),
+            *lone_targets(data["lone"]["reports"]),
             target_of_all("no engine faster at equal precision (1 time its speed)", ratios, 1.0),
             target_of_all("the same: at least 1.5 times", ratios, 1.5), *start_targets(data)]
     bounds = [f"Cells below 1.5, and in brackets what they would be if Skein reached its limits: {'; '.join(short)}.", ""] if short else []
     return ["## Targets", "", "The verdicts follow from the tables below, as they stand.", "", *targets_table(rows), *bounds]
-
-
-def target_lines(data):
-    if data["kernels"]["isa"] != "amx":
-        return vector_target_lines(data)
-    prefill = next((p for p in data["forward"]["prefill"] if p["prompt_tokens"] == 2048), None)
-    one = next((p for p in data["forward"]["decode"] if p["batch"] == 1), None)
-    gain = stream_gain(data["forward"])
-    rows = [*product_targets(data["kernels"]["gemm"]),
-            target("prompt of 2,048 tokens: at least 0.50 of the peak", prefill and f"{prefill['fraction']:.2f}",
-                   prefill["fraction"] >= 0.50 if prefill else None),
-            *llama_targets(data, prefill), *lone_targets(data["lone"]["reports"]),
-            target("decode of one sequence: at least 0.85 of the read bandwidth", one and f"{one['fraction']:.2f}", one["fraction"] >= 0.85 if one else None),
-            target("decode of 16 sequences, context 128: at least 10 times one", gain and f"{gain['gain']:.1f} times (bound {gain['bound']:.1f})",
-                   gain["gain"] >= 10 if gain else None)]
-    return ["## Targets", "", "The verdicts follow from the tables below, as they stand.", "", *targets_table(rows)]
 
 
 def of_skein(data):

@@ -106,9 +106,14 @@ def test_clients_go_first(batch_server):
     """While a client waits, one line runs at a time beside its request."""
     with batch_server() as server, connect(server) as client:
         batch = begin(client, [completion(number, max_tokens=60) for number in range(200)])
-        before = wait(client, batch, lambda now: now.request_counts.completed >= 5).request_counts.completed
-        client.completions.create(model="stories", prompt="Once", max_tokens=400, extra_body={"ignore_eos": True})
-        during = client.batches.retrieve(batch.id).request_counts.completed - before
+        wait(client, batch, lambda now: now.request_counts.completed >= 5)
+        completed = lambda: client.batches.retrieve(batch.id).request_counts.completed
+        chunks = client.completions.create(model="stories", prompt="Once", max_tokens=400, stream=True, extra_body={"ignore_eos": True})
+        next(chunks)  # the request is running; before that, lines run side by side
+        before = completed()
+        for _ in chunks:
+            pass
+        during = completed() - before
         # Those that ran already (8), then about 400 / 60 one after the other.
         assert during <= 8 + 14
         assert wait(client, batch).request_counts.completed == 200

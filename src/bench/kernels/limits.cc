@@ -125,6 +125,7 @@ MachineLimits LimitMeter::Now(Isa isa, DType dtype) {
     limits.avx512_bf16_tflops = Avx512Bf16Tflops();
   } else if (dtype == DType::kBlocks || (isa != Isa::kAmx && dtype == DType::kInt8)) {
     limits.vector_int8_tflops = VectorInt8Tflops(isa);
+    if (isa == Isa::kAmx) limits.amx_int8_tflops = AmxInt8Tflops();
   } else if (isa != Isa::kAmx) {
     limits.fma_f32_tflops = FmaTflops(isa);
   } else if (dtype == DType::kInt8) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -24,10 +25,14 @@ struct MachineLimits {
   double vector_int8_tflops = 0;
 
   // The peak rate of products with matrices of this type (kBf16, kInt8 or kBlocks) on this
-  // instruction set. The FMA class computes bf16 in f32. Blocks are multiplied as int8 on vectors,
-  // beside a matrix unit, too. 0: not measured.
+  // instruction set. The FMA class computes bf16 in f32. Blocks are multiplied as int8, with few
+  // rows on vectors. On a matrix unit a block of 32 terms fills half of a tile's row. 0: not
+  // measured.
   double compute_tflops(Isa isa, DType dtype) const {
-    if (dtype == DType::kBlocks) return vector_int8_tflops;
+    if (dtype == DType::kBlocks) {
+      return isa == Isa::kAmx ? std::max(vector_int8_tflops, amx_int8_tflops / 2)
+                              : vector_int8_tflops;
+    }
     if (dtype == DType::kInt8) return isa == Isa::kAmx ? amx_int8_tflops : vector_int8_tflops;
     if (isa == Isa::kAvx512Bf16 && dtype == DType::kBf16) return avx512_bf16_tflops;
     return isa == Isa::kAmx ? amx_bf16_tflops : fma_f32_tflops;
