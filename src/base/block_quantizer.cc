@@ -1,5 +1,7 @@
 #include "base/block_quantizer.h"
 
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -50,53 +52,87 @@ void QuantizeQ8(Terms x, std::byte* out) {
   }
 }
 
-// The steps reach from -8 to 7.
-float StepOf(float x, float inverse) { return Nearest(std::clamp(x * inverse, -8.0f, 7.0f)); }
-
-// The same for four scales at a time, in vectors that every processor has.
+// Four numbers in a vector that every processor has.
 using Four [[gnu::vector_size(16)]] = float;
-Four StepOf(Four x, Four inverse) {
-  constexpr float kMagic = 0x1.8p23f;
-  const Four scaled = x * inverse, least = Four{} - 8.0f, most = Four{} + 7.0f;
-  const Four above = scaled < least ? least : scaled;
-  return ((above > most ? most : above) + kMagic) - kMagic;
+using IntFour [[gnu::vector_size(16)]] = int32_t;
+
+Four Select(IntFour mask, Four a, Four b) {
+  return (Four)((mask & (IntFour)a) | (~mask & (IntFour)b));
 }
 
+// The nearest steps, ties to even. They reach from -8 to 7.
+Four StepsOf(Four x, Four inverse) {
+  constexpr float kMagic = 0x1.8p23f;
+  const Four scaled = _mm_max_ps(Four{} - 8.0f, x * inverse);
+  return (_mm_min_ps(Four{} + 7.0f, scaled) + kMagic) - kMagic;
+}
+
+// The nearest numbers of F16, ties to even.
+Four RoundToHalf(Four x) {
+  constexpr int32_t kLeastNormal = 0x38800000, kInfinite = 0x477ff000;  // as bits of floats
+  auto bits = (IntFour)x;
+  const IntFour magnitude = bits & 0x7fffffff;
+  const IntFour special = (magnitude < kLeastNormal) | (magnitude >= kInfinite);
+  if ((special[0] | special[1] | special[2] | special[3]) != 0) {
+    for (int32_t i = 0; i < 4; ++i) x[i] = ToFloat(ToF16(x[i]));
+    return x;
+  }
+  bits += 0xfff + (bits >> 13 & 1);
+  return (Four)(bits & ~0x1fff);
+}
+
+// Blocks of Q4_0 that are quantized side by side: lane b of a vector belongs to block b.
+struct BlocksQ4 {
+  int32_t count = 0;
+  const float* x[4];
+  std::byte* out[4];
+};
+
 // The largest element takes 7 to 9 steps. Nine such scales are tried; the one with the least
-// squared error is used. Their errors are summed side by side, each in the order of the elements.
-void QuantizeQ4(Terms x, std::byte* out) {
-  constexpr int32_t kCandidates = 9, kVectors = 3;
-  const float extreme =
-      *std::ranges::max_element(x, [](float a, float b) { return std::abs(a) < std::abs(b); });
-  F16 halves[kCandidates];
-  Four scales[kVectors] = {}, inverses[kVectors] = {}, errors[kVectors] = {};
+// squared error is used.
+void QuantizeQ4(const BlocksQ4& blocks) {
+  constexpr int32_t kCandidates = 9, kTogether = 3, kHalf = kBlockTerms / 2;
+  Four x[kBlockTerms];
+  for (int32_t b = 0; b < 4; ++b) {
+    const float* from = blocks.x[b < blocks.count ? b : 0];
+    for (int32_t i = 0; i < kBlockTerms; ++i) x[i][b] = from[i];
+  }
+  Four extreme = x[0];
+  for (const Four e : x) {
+    const IntFour larger = ((IntFour)e & 0x7fffffff) > ((IntFour)extreme & 0x7fffffff);
+    extreme = Select(larger, e, extreme);
+  }
+  Four scales[kCandidates], inverses[kCandidates], errors[kCandidates] = {};
   for (int32_t candidate = 0; candidate < kCandidates; ++candidate) {
     // The largest element gets the sign of the step -8.
     const float steps = 7.0f + 0.25f * static_cast<float>(candidate);
-    halves[candidate] = ToF16(extreme / -steps);
-    const float scale = ToFloat(halves[candidate]);
-    scales[candidate / 4][candidate % 4] = scale;
-    inverses[candidate / 4][candidate % 4] = InverseOf(scale);
+    scales[candidate] = RoundToHalf(extreme / -steps);
+    inverses[candidate] = Select(scales[candidate] == 0.0f, Four{}, 1.0f / scales[candidate]);
   }
-  for (const float element : x) {
-    const Four e = Four{} + element;
-    for (int32_t i = 0; i < kVectors; ++i) {
-      const Four miss = e - scales[i] * StepOf(e, inverses[i]);
-      errors[i] += miss * miss;
+  for (int32_t first = 0; first < kCandidates; first += kTogether) {
+    for (const Four e : x) {
+#pragma GCC unroll 3
+      for (int32_t i = first; i < first + kTogether; ++i) {
+        const Four miss = e - scales[i] * StepsOf(e, inverses[i]);
+        errors[i] += miss * miss;
+      }
     }
   }
-  int32_t best = 0;
-  const auto error_of = [&](int32_t candidate) { return errors[candidate / 4][candidate % 4]; };
+  Four scale = scales[0], inverse = inverses[0], least_error = errors[0];
   for (int32_t candidate = 1; candidate < kCandidates; ++candidate) {
-    if (error_of(candidate) < error_of(best)) best = candidate;
+    const IntFour better = errors[candidate] < least_error;
+    scale = Select(better, scales[candidate], scale);
+    inverse = Select(better, inverses[candidate], inverse);
+    least_error = Select(better, errors[candidate], least_error);
   }
-  PutHalf(halves[best], out);
-  uint8_t u[kBlockTerms];
-  const float inverse = inverses[best / 4][best % 4];
-  for (int32_t i = 0; i < kBlockTerms; ++i) {
-    u[i] = static_cast<uint8_t>(StepOf(x[i], inverse) + 8.0f);
+  for (int32_t b = 0; b < blocks.count; ++b) PutHalf(ToF16(scale[b]), blocks.out[b]);
+  for (int32_t i = 0; i < kHalf; ++i) {
+    const Four low = StepsOf(x[i], inverse) + 8.0f, high = StepsOf(x[i + kHalf], inverse) + 8.0f;
+    const auto both = __builtin_convertvector(low + 16.0f * high, IntFour);
+    for (int32_t b = 0; b < blocks.count; ++b) {
+      blocks.out[b][2 + i] = static_cast<std::byte>(both[b]);
+    }
   }
-  for (int32_t i = 0; i < 16; ++i) out[2 + i] = static_cast<std::byte>(u[i] | u[i + 16] << 4);
 }
 
 // 32 elements as scale * u - minimum, with u in [0, 15]. Scale and minimum are not negative.
@@ -235,6 +271,11 @@ void QuantizeBlocks(BlockFormat format, std::span<const float> x, std::byte* out
   const BlockTraits& traits = TraitsOf(format);
   const auto elements = static_cast<size_t>(traits.file_elements);
   SKEIN_CHECK(x.size() % elements == 0);
+  BlocksQ4 q4;
+  const auto quantize_q4 = [&q4] {
+    if (q4.count > 0) QuantizeQ4(q4);
+    q4.count = 0;
+  };
   for (; !x.empty(); x = x.subspan(elements), out += traits.file_bytes) {
     const auto block = x.first(elements);
     if (!AllFinite(block)) {
@@ -244,9 +285,12 @@ void QuantizeBlocks(BlockFormat format, std::span<const float> x, std::byte* out
     } else if (format == BlockFormat::kQ8_0) {
       QuantizeQ8(block.first<kBlockTerms>(), out);
     } else {
-      QuantizeQ4(block.first<kBlockTerms>(), out);
+      q4.x[q4.count] = block.data();
+      q4.out[q4.count] = out;
+      if (++q4.count == 4) quantize_q4();
     }
   }
+  quantize_q4();
 }
 
 }  // namespace skein

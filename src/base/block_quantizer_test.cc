@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "base/dtype.h"
 
 namespace skein {
 namespace {
@@ -81,10 +85,67 @@ TEST_P(QuantizeBlocksTest, ABlockWithANanIsNanAndNoOther) {
   }
 }
 
+TEST_P(QuantizeBlocksTest, ABlockHasTheSameBytesInAnyRow) {
+  const auto width = static_cast<size_t>(traits().file_elements);
+  const auto bytes = static_cast<size_t>(traits().file_bytes);
+  constexpr size_t kBlocks = 11;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(kBlocks * width);
+  for (float& e : x) e = normal(random);
+  x[6 * width] = std::numeric_limits<float>::infinity();
+  std::vector<std::byte> row(kBlocks * bytes), block(bytes);
+  QuantizeBlocks(GetParam(), x, row.data());
+  for (size_t i = 0; i < kBlocks; ++i) {
+    QuantizeBlocks(GetParam(), std::span(x).subspan(i * width, width), block.data());
+    EXPECT_TRUE(std::equal(block.begin(), block.end(), &row[i * bytes])) << "block " << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, QuantizeBlocksTest,
                          ::testing::Values(BlockFormat::kQ8_0, BlockFormat::kQ4_0,
                                            BlockFormat::kQ4K),
                          [](const auto& param) { return std::string(TraitsOf(param.param).name); });
+
+// The block of the best of nine scales, by one scalar at a time.
+std::vector<std::byte> ReferenceQ4(std::span<const float> x) {
+  const float extreme =
+      *std::ranges::max_element(x, [](float a, float b) { return std::abs(a) < std::abs(b); });
+  std::vector<std::byte> best(18);
+  float least_error = 0;
+  for (int candidate = 0; candidate < 9; ++candidate) {
+    const F16 half = ToF16(extreme / -(7.0f + 0.25f * static_cast<float>(candidate)));
+    const float scale = ToFloat(half), inverse = scale == 0 ? 0 : 1 / scale;
+    std::vector<std::byte> block(18);
+    std::memcpy(block.data(), &half, 2);
+    float error = 0;
+    for (int i = 0; i < 32; ++i) {
+      const float step = std::nearbyint(std::clamp(x[i] * inverse, -8.0f, 7.0f));
+      const float miss = x[i] - scale * step;
+      error += miss * miss;
+      block[2 + i % 16] |= static_cast<std::byte>(static_cast<int>(step) + 8) << i / 16 * 4;
+    }
+    if (candidate > 0 && !(error < least_error)) continue;
+    least_error = error;
+    best = block;
+  }
+  return best;
+}
+
+TEST(QuantizeQ4Test, TheBestOfNineScalesIsUsed) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(32);
+  std::vector<std::byte> block(18);
+  // Scales of F16: denormal, normal, rounded to infinity; and equal magnitudes of both signs.
+  for (const float size : {1e-8f, 1e-5f, 3e-4f, 0.02f, 1.0f, 1e5f, 2e5f, 1e8f, 0.0f, -0.0f}) {
+    for (int round = 0; round < 50; ++round) {
+      for (float& e : x) e = size * (round % 2 ? normal(random) : std::round(normal(random)));
+      QuantizeBlocks(BlockFormat::kQ4_0, x, block.data());
+      EXPECT_EQ(block, ReferenceQ4(x)) << size << ", round " << round;
+    }
+  }
+}
 
 TEST(QuantizeQ4KTest, MinimumsFitNumbersOfOneSign) {
   // Q4_0 spends half its values on the sign that no element has.

@@ -4,22 +4,44 @@
 
 namespace skein {
 
-float QuantizeRow(const float* x, int32_t n, int8_t* out) {
-  uint32_t largest = 0;
-  for (int32_t i = 0; i < n; ++i) {
-    largest = std::max(largest, std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu);
+namespace {
+
+// Elements of a row that are handled side by side: a loop of this length becomes vectors.
+constexpr int32_t kAtOnce = 16;
+
+uint32_t LargestMagnitude(const float* x, int32_t n) {
+  int32_t largest[kAtOnce] = {};
+  const auto note = [&](int32_t lane, float e) {
+    largest[lane] = std::max(largest[lane], std::bit_cast<int32_t>(e) & 0x7fffffff);
+  };
+  int32_t i = 0;
+  for (; i + kAtOnce <= n; i += kAtOnce) {
+    for (int32_t lane = 0; lane < kAtOnce; ++lane) note(lane, x[i + lane]);
   }
-  const Int8Scale scale = Int8ScaleOf(largest);
+  for (; i < n; ++i) note(0, x[i]);
+  return static_cast<uint32_t>(*std::max_element(largest, largest + kAtOnce));
+}
+
+}  // namespace
+
+float QuantizeRow(const float* x, int32_t n, int8_t* out) {
+  const Int8Scale scale = Int8ScaleOf(LargestMagnitude(x, n));
   if (scale.inverse == 0.0f) {
     std::fill_n(out, n, int8_t{0});
     return scale.scale;
   }
   // Adding 1.5 * 2^23 rounds to an integer, ties to even, in the low bits of the sum.
   constexpr float kMagic = 0x1.8p23f;
-  for (int32_t i = 0; i < n; ++i) {
-    const float shifted = x[i] * scale.inverse + kMagic;
-    out[i] = static_cast<int8_t>(std::bit_cast<uint32_t>(shifted));
+  const auto rounded = [&](float e) {
+    return static_cast<int8_t>(std::bit_cast<uint32_t>(e * scale.inverse + kMagic));
+  };
+  int32_t i = 0;
+  for (; i + kAtOnce <= n; i += kAtOnce) {
+    int8_t q[kAtOnce];
+    for (int32_t lane = 0; lane < kAtOnce; ++lane) q[lane] = rounded(x[i + lane]);
+    std::copy_n(q, kAtOnce, out + i);
   }
+  for (; i < n; ++i) out[i] = rounded(x[i]);
   return scale.scale;
 }
 
