@@ -41,6 +41,7 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk> {
   // first-level cache.
   using QBytes = std::integral_constant<int64_t, kMaxQStride * 2>;
   using WeightBytes = std::integral_constant<int64_t, kKvBlockTokens * 2>;
+  static constexpr int kFewRows = 8;
 
   void Step(const Item& item) {
     if (item.num_blocks == 0 && !item.fresh) return;  // a state that begins here is made empty
@@ -81,7 +82,13 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk> {
     float* scores = Scores(block) + row * kKvBlockTokens;
     DotSums<Bf16Dot, R, 2> sums;
     LoadSums<Bf16Dot, R, 2>(scores, kKvBlockTokens, /*fresh=*/true, sums);
-    AddGroups<Bf16Dot, R, 2>(q, QBytes(), keys, nullptr, 0, (args_.head_dim + 1) / 2, sums);
+    // Few rows wait for memory. So the block's values and the next block's keys are prefetched
+    // while its keys are multiplied, both in halves.
+    const std::byte* next = item.blocks[block + 1 < item.num_blocks ? block + 1 : block];
+    const std::byte* ahead[4] = {keys[0] + args_.k_bytes, keys[1] + args_.k_bytes, next,
+                                 next + args_.k_bytes / 2};
+    AddGroups<Bf16Dot, R, 2, 4>(q, QBytes(), keys, R <= kFewRows ? ahead : nullptr, kGroupBytes,
+                                (args_.head_dim + 1) / 2, sums);
     StoreSums<Bf16Dot, R, 2>(sums, scores, kKvBlockTokens);
   }
 

@@ -31,26 +31,26 @@ using DotSums = typename D::Sums[R][P];
 
 // Adds the groups i = 0, 1, ..., num_groups - 1 of row r and of column j of panel p to
 // sums[r][p][j]. The rows of `a` are `stride` bytes apart: an int64_t, or a constant of that type.
-// If `ahead` is not null, each step prefetches `ahead_step` more bytes of every pointer in it.
-template <class D, int R, int P, class Stride>
+// If `ahead` [A] is not null, each step prefetches `ahead_step` more bytes of every pointer in it.
+template <class D, int R, int P, int A = P, class Stride>
 inline __attribute__((always_inline)) void AddGroups(const std::byte* a, Stride stride,
                                                      const std::byte* const* panels,
                                                      const std::byte* const* ahead,
                                                      int64_t ahead_step, int32_t num_groups,
                                                      DotSums<D, R, P>& sums) {
   const std::byte* from[P];
-  const std::byte* next[P];
+  const std::byte* next[A];
 #pragma GCC unroll 8
-  for (int p = 0; p < P; ++p) {
-    from[p] = panels[p];
-    next[p] = ahead != nullptr ? ahead[p] : nullptr;
-  }
+  for (int p = 0; p < P; ++p) from[p] = panels[p];
+#pragma GCC unroll 8
+  for (int p = 0; p < A; ++p) next[p] = ahead != nullptr ? ahead[p] : nullptr;
   for (int64_t i = 0; i < num_groups; ++i, a += 4) {
     __m512i w[P];
 #pragma GCC unroll 8
-    for (int p = 0; p < P; ++p) {
-      w[p] = _mm512_loadu_si512(from[p] + kGroupBytes * i);
-      if (ahead != nullptr) __builtin_prefetch(next[p] + ahead_step * i, 0, 2);
+    for (int p = 0; p < P; ++p) w[p] = _mm512_loadu_si512(from[p] + kGroupBytes * i);
+#pragma GCC unroll 8
+    for (int p = 0; ahead != nullptr && p < A; ++p) {
+      __builtin_prefetch(next[p] + ahead_step * i, 0, 2);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
