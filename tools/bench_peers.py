@@ -15,6 +15,7 @@ before loading, behind a first prompt. Needs nothing of Skein; scripts/bench_cpu
 import argparse
 import contextlib
 import json
+import multiprocessing
 import os
 import pathlib
 import random
@@ -385,6 +386,12 @@ def main():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     args = parser.parse_args()
     with contextlib.redirect_stdout(sys.stderr):
+        # Another process converts the model: this one would keep the memory, and loading would seem to take none.
+        converter = multiprocessing.get_context("fork").Process(target=PEERS[args.peer], args=(args.model, args))
+        converter.start()
+        converter.join()
+        if converter.exitcode:
+            raise SystemExit(f"{args.peer} cannot take the model")
         peer = PEERS[args.peer](args.model, args)
         before = resident_mib()
         begin = time.perf_counter()
