@@ -80,13 +80,14 @@ void ExpectBounded(const ProductShape& shape, const ProductCut& cut) {
   const bool matrix = IsOnMatrixUnit(shape);
   const int32_t panels = matrix ? 2 : 4;
   const int32_t unit = std::lcm(panels * kPanelCols, shape.col_unit);
-  const int64_t weight_bytes = shape.unit == ProductUnit::kDots && shape.m > kFewDotRows
-                                   ? kMaxDotWeightBytes
-                                   : kMaxVectorWeightBytes;
+  const bool many_dots = shape.unit == ProductUnit::kDots && shape.m > kFewDotRows;
+  // Few rows take more weights, up to the work of the most rows.
+  const int64_t row_bytes = many_dots ? cut.rows * kMaxDotWeightBytes
+                                      : std::min(cut.rows * kMaxStreamedWeightBytes,
+                                                 kMaxVectorRows * kMaxVectorWeightBytes);
   const int64_t bound =
       matrix ? kMaxTicketProducts
-             : std::max(cut.rows * weight_bytes / static_cast<int64_t>(shape.element_bytes),
-                        kMinVectorProducts);
+             : std::max(row_bytes / static_cast<int64_t>(shape.element_bytes), kMinVectorProducts);
   if (cut.cols > unit) {
     EXPECT_LT(Work(shape, cut.rows, cut.cols - unit), bound);
   }
