@@ -124,12 +124,7 @@ void PackRowsAs(int32_t row_begin, int32_t num_rows, int32_t k, const std::byte*
 
 template <typename T>
 void WidenRow(const std::byte* src, int32_t k, float* out) {
-  constexpr int32_t kAtOnce = 16;  // a loop of this length becomes vectors
-  int32_t i = 0;
-  for (; i + kAtOnce <= k; i += kAtOnce) {
-    for (int32_t j = i; j < i + kAtOnce; ++j) out[j] = ToFloat(LoadElement<T>(src, j));
-  }
-  for (; i < k; ++i) out[i] = ToFloat(LoadElement<T>(src, i));
+  for (int32_t i = 0; i < k; ++i) out[i] = ToFloat(LoadElement<T>(src, i));
 }
 
 template <typename T>

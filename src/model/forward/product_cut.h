@@ -87,7 +87,7 @@ inline void CutForVectors(const ProductShape& shape, int num_threads, ProductCut
   const bool wide = shape.unit == ProductUnit::kDots && shape.m > kFewDotRows;
   const int64_t streamed =
       std::min(kMaxStreamedWeightBytes, kMaxVectorWeightBytes * kMaxVectorRows / cut.rows);
-  const int64_t most_bytes = wide ? kMaxDotWeightBytes : std::max(kMaxVectorWeightBytes, streamed);
+  const int64_t most_bytes = wide ? kMaxDotWeightBytes : streamed;
   const int64_t by_bytes =
       std::max(most_bytes / (terms * static_cast<int64_t>(shape.element_bytes)), kTileCols);
   const int64_t by_threads =
