@@ -14,7 +14,7 @@ import pages
 from charts import load_pyplot, save, table, target, target_of_all, targets_table
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
-FORCED = ("avx512-bf16", "avx512", "avx2")
+FORCED = ("avx512-bf16", "avx512-bf16-fma", "avx512", "avx2")
 SKEIN = {"skein bf16": "forward", "skein int8": "int8", "skein int4": "int4"}  # the files of Skein's runs beside other engines
 OF_BITS = {16: "skein bf16", 8: "skein int8", 4: "skein int4"}
 PAGE = sys.argv[1] if __name__ == "__main__" else None

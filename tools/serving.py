@@ -29,7 +29,7 @@ def processor():
 
 def best_isa():
     """The best instruction set here, as SKEIN_FORCE_ISA names it."""
-    return subprocess.run([ROOT / "scripts/isas"], capture_output=True, text=True, check=True).stdout.split()[0]
+    return subprocess.run([SKEIN, "--isas"], capture_output=True, text=True, check=True).stdout.split()[0]
 
 
 def limits(runs):

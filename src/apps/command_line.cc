@@ -12,6 +12,7 @@
 #include "apps/host/help.h"
 #include "apps/host/options_page.h"
 #include "base/memory_limit.h"
+#include "kernels/kernels.h"
 
 namespace skein {
 namespace {
@@ -52,6 +53,15 @@ std::unique_ptr<CLI::App> MakeCommandLine(int* exit_status) {
                          })
       ->configurable(false)
       ->group("");
+  app->add_flag_callback(
+         "--isas",
+         [] {
+           for (const Isa isa : IsasHere()) std::puts(NameOf(isa));
+           throw CLI::Success();
+         },
+         "Print this machine's instruction sets for SKEIN_FORCE_ISA, best first, "
+         "and exit")
+      ->configurable(false);
   AddServeCommand(app.get(), exit_status);
   AddRunCommand(app.get(), exit_status);
   AddTokenizeCommand(app.get(), exit_status);

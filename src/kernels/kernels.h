@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/dtype.h"
 #include "base/result.h"
@@ -15,21 +16,23 @@
 namespace skein {
 
 // Instruction sets in descending order of preference.
-// kAvxVnni is AVX2 with an instruction for integer products.
-enum class Isa { kAmx, kAvx512Bf16, kAvx512, kAvxVnni, kAvx2, kScalar };
+// kAvxVnni is AVX2 with an instruction for integer products. kAvx512Bf16Fma is kAvx512Bf16 with
+// FMAs in place of vdpbf16ps, with the same bits; which of the two is better depends on the
+// processor (IsasHere).
+enum class Isa { kAmx, kAvx512Bf16, kAvx512Bf16Fma, kAvx512, kAvxVnni, kAvx2, kScalar };
 const char* NameOf(Isa isa);
 
-// Classes of instruction sets that give the same bits. kAvx512Bf16 and kAmx are classes of their
-// own for products and attention in bf16; all others form the class kFma. Products with int8
-// weights give the same bits in all classes.
+// Classes of instruction sets that give the same bits. For products and attention in bf16,
+// kAvx512Bf16 and kAvx512Bf16Fma form a class, kAmx is one of its own, and all others form the
+// class kFma. Products with int8 weights give the same bits in all classes.
 enum class NumericClass { kFma, kBf16, kAmx };
 
 // The class of `isa` for products and attention in `dtype`.
 inline NumericClass NumericClassOf(Isa isa, DType dtype) {
   if (dtype != DType::kBf16) return NumericClass::kFma;
-  return isa == Isa::kAmx          ? NumericClass::kAmx
-         : isa == Isa::kAvx512Bf16 ? NumericClass::kBf16
-                                   : NumericClass::kFma;
+  if (isa == Isa::kAmx) return NumericClass::kAmx;
+  const bool bf16 = isa == Isa::kAvx512Bf16 || isa == Isa::kAvx512Bf16Fma;
+  return bf16 ? NumericClass::kBf16 : NumericClass::kFma;
 }
 
 // 32 int8 elements of a row that is multiplied by a matrix of blocks.
@@ -288,9 +291,13 @@ class Kernels {
 // The kernels of one instruction set; kUnsupported if this machine lacks it.
 Result<std::unique_ptr<Kernels>> MakeKernels(Isa isa);
 
+// The instruction sets of this machine, best first. Measures once which of kAvx512Bf16 and
+// kAvx512Bf16Fma is better, within 0.3 ms.
+std::vector<Isa> IsasHere();
+
 // The best instruction set of this machine, or the one that SKEIN_FORCE_ISA names (amx,
-// avx512-bf16, avx512, avx-vnni, avx2, scalar). kInvalidArgument for an unknown name, kUnsupported
-// for a set that this machine lacks.
+// avx512-bf16, avx512-bf16-fma, avx512, avx-vnni, avx2, scalar). kInvalidArgument for an unknown
+// name, kUnsupported for a set that this machine lacks.
 Result<Isa> SelectIsa();
 
 }  // namespace skein

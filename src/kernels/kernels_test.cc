@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -29,21 +30,29 @@ class ScopedForceIsa {
   std::string former_;
 };
 
-constexpr Isa kBestFirst[] = {Isa::kAmx, Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2, Isa::kScalar};
+constexpr Isa kAllIsas[] = {Isa::kAmx,     Isa::kAvx512Bf16, Isa::kAvx512Bf16Fma, Isa::kAvx512,
+                            Isa::kAvxVnni, Isa::kAvx2,       Isa::kScalar};
 
 TEST(SelectIsaTest, TakesTheBestThatIsHere) {
   const ScopedForceIsa none(nullptr);
   auto selected = SelectIsa();
   ASSERT_TRUE(selected.ok());
   EXPECT_TRUE(MakeKernels(*selected).ok());
-  for (Isa isa : kBestFirst) {
-    if (isa == *selected) break;
-    EXPECT_FALSE(CpuHas(isa)) << NameOf(isa);
+  const std::vector<Isa> here = IsasHere();
+  EXPECT_EQ(here.front(), *selected);
+  EXPECT_EQ(here.back(), Isa::kScalar);
+  for (Isa isa : kAllIsas) {
+    EXPECT_EQ(std::count(here.begin(), here.end(), isa), CpuHas(isa) ? 1 : 0) << NameOf(isa);
+  }
+  // FMAs take the place of slow dot products, and otherwise stand right behind them.
+  const auto dots = std::find(here.begin(), here.end(), Isa::kAvx512Bf16);
+  if (dots != here.end()) {
+    EXPECT_EQ(*(CpuHasFastBf16Dots() ? dots + 1 : dots - 1), Isa::kAvx512Bf16Fma);
   }
 }
 
 TEST(SelectIsaTest, TakesTheForcedOneOrSaysWhyNot) {
-  for (Isa isa : kBestFirst) {
+  for (Isa isa : kAllIsas) {
     const ScopedForceIsa forced(NameOf(isa));
     auto selected = SelectIsa();
     auto made = MakeKernels(isa);
@@ -96,7 +105,7 @@ TEST(KernelsDeathTest, RefusesWrongShapes) {
 // A caller that uses another floating-point mode gets the same bits and keeps its mode.
 TEST(KernelsTest, SetTheFloatingPointModeThemselves) {
   ASSERT_FALSE(ScopedFpMode::IsSet());
-  for (Isa isa : kBestFirst) {
+  for (Isa isa : kAllIsas) {
     if (!CpuHas(isa)) continue;
     const auto kernels = std::move(MakeKernels(isa)).value();
     float out = 1.0f;

@@ -14,8 +14,8 @@ namespace skein::testing {
 // The instruction sets of this machine, as parameters of a test, and their names.
 inline std::vector<Isa> IsasHere() {
   std::vector<Isa> isas;
-  for (Isa isa :
-       {Isa::kScalar, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
+  for (Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Bf16Fma,
+                  Isa::kAvx512Bf16, Isa::kAmx}) {
     if (MakeKernels(isa).ok()) isas.push_back(isa);
   }
   return isas;

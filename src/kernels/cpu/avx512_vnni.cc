@@ -22,18 +22,23 @@ namespace {
 
 // vpdpbusd multiplies unsigned by signed bytes. Therefore 128 is added to the row's bytes, and the
 // sums start from -128 times the sum of the column. Intermediate overflow wraps around and cancels.
-struct Int8Product {
+struct Int8Product : DotOperands {
   static constexpr int32_t kTermBytes = 1;
+  static constexpr int32_t kTileTermBytes = 1;
+  static constexpr int32_t kGroupTerms = 4;
   static constexpr bool kTakesRows = false;
 
   using Sums = __m512i;
   static Sums Zero() { return _mm512_setzero_si512(); }
   static Sums Load(const float* p) { return _mm512_loadu_si512(p); }
   static void Store(Sums sums, float* p) { _mm512_storeu_si512(p, sums); }
-  static Sums Add(Sums sums, __m512i row, __m512i columns) {
+  static Sums Add(Sums sums, Row row, Columns columns) {
     return _mm512_dpbusd_epi32(sums, row, columns);
   }
-  static __m512i Row(__m512i bytes) { return _mm512_xor_si512(bytes, _mm512_set1_epi8(-128)); }
+  static void CopyRow(const std::byte* from, std::byte* to) {
+    const __m512i bytes = _mm512_loadu_si512(from);
+    _mm512_storeu_si512(to, _mm512_xor_si512(bytes, _mm512_set1_epi8(-128)));
+  }
   static Sums Start(const PackedWeight& w, int32_t panel) {
     return _mm512_loadu_si512(w.offsets() + kPanelCols * panel);
   }

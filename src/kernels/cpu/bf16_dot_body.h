@@ -1,27 +1,74 @@
 #pragma once
 
-// The instruction of the BF16 class for the tiles of dot_tile_body.h. math_body.h says how this
-// file is used. Needs AVX512-BF16.
+// The steps of the BF16 class for the tiles of dot_tile_body.h. math_body.h says how this file is
+// used, and dot_tile_body.h comes before it. Needs AVX512-BF16.
 
 #include <immintrin.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace skein {
 namespace {
 
-// vdpbf16ps: first adds the product of both odd terms of a pair, then that of both even terms.
-struct Bf16Dot {
+// What both steps have in common.
+struct Bf16Sums {
   static constexpr int32_t kTermBytes = 2;
+  static constexpr int32_t kGroupTerms = 2;
 
   using Sums = __m512;
   static Sums Zero() { return _mm512_setzero_ps(); }
   static Sums Load(const float* p) { return _mm512_loadu_ps(p); }
   static void Store(Sums sums, float* p) { _mm512_storeu_ps(p, sums); }
-  static Sums Add(Sums sums, __m512i row, __m512i columns) {
+};
+
+// vdpbf16ps: first adds the product of both odd terms of a pair, then that of both even terms.
+struct Bf16Dot : Bf16Sums, DotOperands {
+  static constexpr int32_t kTileTermBytes = 2;
+  static Sums Add(Sums sums, Row row, Columns columns) {
     return _mm512_dpbf16_ps(sums, (__m512bh)row, (__m512bh)columns);
   }
 };
+
+// The same sums by two FMAs under ScopedFpMode. Rows are widened to f32 beforehand, columns in
+// registers.
+struct Bf16Fma : Bf16Sums {
+  static constexpr int32_t kTileTermBytes = 4;
+  // Two tiles: rows and panels of a block stay in a first-level cache of 48 KB.
+  static constexpr int32_t kChunkRows = 24;
+  static constexpr int32_t kBlockBytes = 1024;
+  static constexpr int kMostRows = 12;
+  static constexpr int MostPanels(int rows) { return rows <= 5 ? 4 : rows <= 7 ? 3 : 2; }
+
+  struct Row {
+    __m512 even, odd;
+  };
+  static Row LoadRow(const std::byte* p) {
+    float terms[2];
+    __builtin_memcpy(terms, p, sizeof(terms));
+    return {_mm512_set1_ps(terms[0]), _mm512_set1_ps(terms[1])};
+  }
+  struct Columns {
+    __m512 even, odd;
+  };
+  static Columns LoadColumns(const std::byte* p) {
+    const __m512i pairs = _mm512_loadu_si512(p);
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)),
+            _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(int(0xffff0000u))))};
+  }
+  static Sums Add(Sums sums, Row row, Columns columns) {
+    return _mm512_fmadd_ps(row.even, columns.even, _mm512_fmadd_ps(row.odd, columns.odd, sums));
+  }
+};
+
+// Writes 32 bf16 as f32.
+inline void WidenBf16(const void* from, void* to) {
+  const auto* halves = static_cast<const __m256i*>(from);
+  for (int i = 0; i < 2; ++i) {
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(halves + i));
+    _mm512_storeu_si512(static_cast<__m512i*>(to) + i, _mm512_slli_epi32(wide, 16));
+  }
+}
 
 }  // namespace
 }  // namespace skein

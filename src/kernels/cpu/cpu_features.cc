@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "kernels/cpu/ops.h"
+
 namespace skein {
 namespace {
 
@@ -44,6 +46,7 @@ bool CpuHas(Isa isa) {
     case Isa::kAmx:
       return HasAvx512Bf16() && HasAmx();
     case Isa::kAvx512Bf16:
+    case Isa::kAvx512Bf16Fma:
       return HasAvx512Bf16();
     case Isa::kAvx512:
       return HasAvx512();
@@ -55,6 +58,11 @@ bool CpuHas(Isa isa) {
       break;
   }
   return true;
+}
+
+bool CpuHasFastBf16Dots() {
+  static const bool fast = Avx512Bf16DotsAreFast();
+  return fast;
 }
 
 bool CpuHasVnni() { return __builtin_cpu_supports("avx512vnni"); }

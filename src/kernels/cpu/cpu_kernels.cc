@@ -31,6 +31,12 @@ CpuOps OpsOf(Isa isa) {
       ops.attention_bf16 = Avx512Bf16Attention;
       return ops;
     }
+    case Isa::kAvx512Bf16Fma: {
+      CpuOps ops = OpsOf(Isa::kAvx512);
+      ops.gemm_bf16 = Avx512Bf16FmaGemm;
+      ops.attention_bf16 = Avx512Bf16FmaAttention;
+      return ops;
+    }
     case Isa::kAvx512: {
       CpuOps ops = Avx512Ops();
       ops.gemm_int8 = CpuHasVnni() ? Avx512VnniGemm : Avx2Ops().gemm_int8;

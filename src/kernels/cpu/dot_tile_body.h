@@ -1,13 +1,20 @@
 #pragma once
 
-// Register tiles of products whose instruction adds the products of a group of terms to each of 16
-// sums: vdpbf16ps (pairs of bf16) and vpdpbusd (quads of int8). math_body.h says how this file is
-// used. Needs AVX-512. `D` is the instruction:
+// Register tiles of products whose step adds the products of a group of terms to each of 16 sums:
+// vdpbf16ps (pairs of bf16), two FMAs in its place, and vpdpbusd (quads of int8). math_body.h says
+// how this file is used. Needs AVX-512. `D` is the step:
 //
 //   D::Sums                            16 sums in a register
 //   D::Zero(), D::Load(p), D::Store(sums, p)
+//   D::kTermBytes                      of a term of a row outside of tiles
+//   D::kTileTermBytes                  of a term of a row as a tile reads it
+//   D::kGroupTerms                     terms of a group; of 16 columns, they are kGroupBytes
+//   D::Row, D::LoadRow(p)              a group of a row, for all columns
+//   D::Columns, D::LoadColumns(p)      a group of 16 columns
 //   D::Add(sums, row, columns)         adds a group of the row times that of each column
-//   D::kTermBytes                      of a term; a group has 4 / kTermBytes terms
+//   D::kMostRows                       of a tile
+//   D::MostPanels(rows)                of a tile of `rows` rows: sums, columns and a row must fit
+//                                      the 32 registers
 
 #include <immintrin.h>
 
@@ -18,12 +25,11 @@
 namespace skein {
 
 inline constexpr int64_t kGroupBytes = 64;  // of a panel: one group of terms for 16 columns
-inline constexpr int kMostTileRows = 14;
 inline constexpr int kMostTilePanels = 4;
 
-// The most panels of a tile of `rows` rows: the sums, one group of terms of each panel and one of a
-// row must fit the 32 registers.
-constexpr int MostPanels(int rows) { return rows <= 6 ? kMostTilePanels : rows <= 8 ? 3 : 2; }
+// The bytes of a group of a row as a tile reads it.
+template <class D>
+inline constexpr int64_t kRowGroupBytes = int64_t{D::kGroupTerms} * D::kTileTermBytes;
 
 // Sums of R rows and P panels.
 template <class D, int R, int P>
@@ -44,19 +50,17 @@ inline __attribute__((always_inline)) void AddGroups(const std::byte* a, Stride 
   for (int p = 0; p < P; ++p) from[p] = panels[p];
 #pragma GCC unroll 8
   for (int p = 0; p < A; ++p) next[p] = ahead != nullptr ? ahead[p] : nullptr;
-  for (int64_t i = 0; i < num_groups; ++i, a += 4) {
-    __m512i w[P];
+  for (int64_t i = 0; i < num_groups; ++i, a += kRowGroupBytes<D>) {
+    typename D::Columns w[P];
 #pragma GCC unroll 8
-    for (int p = 0; p < P; ++p) w[p] = _mm512_loadu_si512(from[p] + kGroupBytes * i);
+    for (int p = 0; p < P; ++p) w[p] = D::LoadColumns(from[p] + kGroupBytes * i);
 #pragma GCC unroll 8
     for (int p = 0; ahead != nullptr && p < A; ++p) {
       __builtin_prefetch(next[p] + ahead_step * i, 0, 2);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
-      int32_t group;
-      __builtin_memcpy(&group, a + r * stride, 4);
-      const __m512i x = _mm512_set1_epi32(group);
+      const typename D::Row x = D::LoadRow(a + r * stride);
 #pragma GCC unroll 8
       for (int p = 0; p < P; ++p) sums[r][p] = D::Add(sums[r][p], x, w[p]);
     }
@@ -93,9 +97,28 @@ inline void WithConstant(int n, const Fn& fn) {
 
 // The number of rows of each tile, so that there are as few tiles as possible, all of about the
 // same height.
+template <class D>
 inline int RowsPerDotTile(int rows) {
-  const int tiles = (rows + kMostTileRows - 1) / kMostTileRows;
+  const int tiles = (rows + D::kMostRows - 1) / D::kMostRows;
   return (rows + tiles - 1) / tiles;
 }
+
+// What the steps of one instruction have in common: a group of a row is 4 bytes, and a tile reads
+// rows and columns as they are.
+struct DotOperands {
+  static constexpr int32_t kChunkRows = 96;
+  static constexpr int32_t kBlockBytes = 1024;
+  static constexpr int kMostRows = 14;
+  static constexpr int MostPanels(int rows) { return rows <= 6 ? 4 : rows <= 8 ? 3 : 2; }
+
+  using Row = __m512i;
+  static Row LoadRow(const std::byte* p) {
+    int32_t group;
+    __builtin_memcpy(&group, p, 4);
+    return _mm512_set1_epi32(group);
+  }
+  using Columns = __m512i;
+  static Columns LoadColumns(const std::byte* p) { return _mm512_loadu_si512(p); }
+};
 
 }  // namespace skein

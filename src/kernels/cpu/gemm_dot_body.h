@@ -1,36 +1,39 @@
 #pragma once
 
-// Products by an instruction `D` of dot_tile_body.h. math_body.h says how this file is used. Here
-// `D` has besides:
+// Products by a step `D` of dot_tile_body.h. math_body.h says how this file is used. Here `D` has
+// besides:
 //
-//   D::kTakesRows                      whether the instruction takes rows as they are
-//   D::Row(bytes)                      64 bytes of a row as the instruction takes them
-//   D::Start(w, panel)                 what the sums of a panel start from
-//   D::Finish(call, c, ldc, row, rows, column)   turns the sums of a panel into f32, in place
+//   D::kChunkRows                      rows whose sums are kept on the stack
+//   D::kBlockBytes                     of a row as tiles read it: multiplied by all panels at a
+//   time D::kTakesRows                      whether tiles read rows as they are D::CopyRow(from,
+//   to)               writes 64 bytes of a row as tiles read them D::Start(w, panel) what the sums
+//   of a panel start from D::Finish(call, c, ldc, row, rows, column)   turns the sums of a panel
+//   into f32, in place
 
 #include "kernels/cpu/dot_tile_body.h"
 #include "kernels/cpu/gemm_body.h"
 
 namespace skein {
 
-inline constexpr int32_t kDotRows = 96;          // rows whose sums are kept on the stack
-inline constexpr int32_t kRowBlockBytes = 1024;  // of k, for all rows and panels at a time
 // The distance in bytes of rows in a block. It is an odd number of cache lines, which spreads the
 // rows over the sets of the first-level cache.
-inline constexpr int64_t kRowBlockStride = kRowBlockBytes + 64;
-using RowBlockStride = std::integral_constant<int64_t, kRowBlockStride>;
+template <class D>
+using RowBlockStride = std::integral_constant<int64_t, D::kBlockBytes + 64>;
 
-// Copies `bytes` of each row to rows that are kRowBlockStride bytes apart, as the instruction takes
-// them. Pads the last group with zeros. `stride` is the distance of rows in bytes.
+// Copies `bytes` of each row to rows that are RowBlockStride bytes apart, as tiles read them. Pads
+// the last group with zeros. `stride` is the distance of rows in bytes.
 template <class D>
 inline void CopyRowBlock(const std::byte* a, int64_t stride, int32_t rows, int32_t bytes,
                          std::byte* block) {
-  for (int32_t r = 0; r < rows; ++r, a += stride, block += kRowBlockStride) {
-    for (int32_t i = 0; i < bytes; i += 64) {
-      const int32_t n = bytes - i < 64 ? bytes - i : 64;
-      const auto mask = static_cast<__mmask64>(~uint64_t{0} >> (64 - n));
-      _mm512_storeu_si512(block + i, D::Row(_mm512_maskz_loadu_epi8(mask, a + i)));
-    }
+  constexpr int32_t kWider = D::kTileTermBytes / D::kTermBytes;
+  for (int32_t r = 0; r < rows; ++r, a += stride, block += RowBlockStride<D>()) {
+    int32_t i = 0;
+    for (; i + 64 <= bytes; i += 64) D::CopyRow(a + i, block + kWider * i);
+    if (i == bytes) continue;
+    alignas(64) std::byte rest[64];
+    const auto mask = static_cast<__mmask64>(~uint64_t{0} >> (64 - (bytes - i)));
+    _mm512_store_si512(rest, _mm512_maskz_loadu_epi8(mask, a + i));
+    D::CopyRow(rest, block + kWider * i);
   }
 }
 
@@ -43,8 +46,8 @@ inline void AddRowBlock(const std::byte* block, Stride stride, int32_t rows,
                         const std::byte* const* panels, int32_t num_panels, int32_t num_groups,
                         const std::byte* const* next, float* c) {
   const int64_t ldc = kPanelCols * num_panels;
-  const int32_t most_rows = RowsPerDotTile(rows);
-  const int32_t most_panels = MostPanels(most_rows);
+  const int32_t most_rows = RowsPerDotTile<D>(rows);
+  const int32_t most_panels = D::MostPanels(most_rows);
   for (int32_t p = 0; p < num_panels; p += most_panels) {
     const int32_t count = num_panels - p < most_panels ? num_panels - p : most_panels;
     const std::byte* ahead[kMostTilePanels];
@@ -62,8 +65,8 @@ inline void AddRowBlock(const std::byte* block, Stride stride, int32_t rows,
         AddGroups<D, R, P>(a, stride, panels + p, ahead, kGroupBytes / num_tiles, num_groups, sums);
         StoreSums<D, R, P>(sums, sums_at, ldc);
       };
-      WithConstant<kMostTileRows>(rows - r < most_rows ? rows - r : most_rows, [&](auto num_rows) {
-        WithConstant<MostPanels(decltype(num_rows)::value)>(
+      WithConstant<D::kMostRows>(rows - r < most_rows ? rows - r : most_rows, [&](auto num_rows) {
+        WithConstant<D::MostPanels(decltype(num_rows)::value)>(
             count, [&](auto num_cols) { tile(num_rows, num_cols); });
       });
       for (int32_t i = 0; i < count; ++i) ahead[i] += kGroupBytes / num_tiles * num_groups;
@@ -76,23 +79,22 @@ inline void AddRowBlock(const std::byte* block, Stride stride, int32_t rows,
 // cache.
 template <class D>
 constexpr bool ReadsInPlace(int64_t stride, int32_t k, int32_t rows) {
-  constexpr int32_t kGroupTerms = 4 / D::kTermBytes, kFewRows = 32;
+  constexpr int32_t kFewRows = 32;
   constexpr int64_t kPageBytes = 4096;
-  return D::kTakesRows && k % kGroupTerms == 0 && rows > kFewRows && stride % kPageBytes != 0;
+  return k % D::kGroupTerms == 0 && rows > kFewRows && stride % kPageBytes != 0;
 }
 
 // Computes the sums of `rows` rows from `row` on over the panels, to c [rows, 16 panels.count].
 template <class D>
 inline void DotPanelSums(const GemmCall& call, const PanelGroup& panels, int32_t row, int32_t rows,
                          float* c) {
-  constexpr int32_t kBlockTermsOfRow = kRowBlockBytes / D::kTermBytes;
-  constexpr int32_t kGroupTerms = 4 / D::kTermBytes;
-  alignas(64) std::byte block[kDotRows * kRowBlockStride];
+  constexpr int32_t kBlockTermsOfRow = D::kBlockBytes / D::kTileTermBytes;
+  constexpr int32_t kGroupTerms = D::kGroupTerms;
+  alignas(64) std::byte block[D::kChunkRows * RowBlockStride<D>()];
   const int32_t k = call.w->k();
   const int64_t ldc = kPanelCols * panels.count;
   const int64_t stride = call.lda * D::kTermBytes;
   const auto* a = static_cast<const std::byte*>(call.a) + row * stride;
-  const bool in_place = ReadsInPlace<D>(stride, k, rows);
   for (int32_t p = 0; p < panels.count; ++p) {
     const typename D::Sums start = D::Start(*call.w, panels.index[p]);
     for (int32_t r = 0; r < rows; ++r) D::Store(start, c + r * ldc + kPanelCols * p);
@@ -110,12 +112,14 @@ inline void DotPanelSums(const GemmCall& call, const PanelGroup& panels, int32_t
       next[p] = last ? call.w->panel(panels.next + p) : parts[p] + num_groups * kGroupBytes;
     }
     const std::byte* from = a + begin * D::kTermBytes;
-    if (in_place) {
-      AddRowBlock<D>(from, stride, rows, parts, panels.count, num_groups, next, c);
-    } else {
-      CopyRowBlock<D>(from, stride, rows, terms * D::kTermBytes, block);
-      AddRowBlock<D>(block, RowBlockStride(), rows, parts, panels.count, num_groups, next, c);
+    if constexpr (D::kTakesRows) {
+      if (ReadsInPlace<D>(stride, k, rows)) {
+        AddRowBlock<D>(from, stride, rows, parts, panels.count, num_groups, next, c);
+        continue;
+      }
     }
+    CopyRowBlock<D>(from, stride, rows, terms * D::kTermBytes, block);
+    AddRowBlock<D>(block, RowBlockStride<D>(), rows, parts, panels.count, num_groups, next, c);
   }
   for (int32_t p = 0; p < panels.count; ++p) {
     D::Finish(call, c + kPanelCols * p, ldc, row, rows, kPanelCols * panels.index[p]);
@@ -127,7 +131,7 @@ void GemmDots(const GemmCall& call) {
   const auto sums = [&](const PanelGroup& panels, int32_t row, int32_t rows, float* c) {
     DotPanelSums<D>(call, panels, row, rows, c);
   };
-  ForPanelGroups<avx512::Vec, kDotRows>(call, sums);
+  ForPanelGroups<avx512::Vec, D::kChunkRows>(call, sums);
 }
 
 }  // namespace skein

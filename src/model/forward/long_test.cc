@@ -239,8 +239,8 @@ TEST_P(ForwardLongTest, DistantTokensOfLocalLayersShareNoTile) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, ForwardLongTest,
-                         ::testing::Values(Isa::kAmx, Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvxVnni,
-                                           Isa::kAvx2),
+                         ::testing::Values(Isa::kAmx, Isa::kAvx512Bf16, Isa::kAvx512Bf16Fma,
+                                           Isa::kAvx512, Isa::kAvxVnni, Isa::kAvx2),
                          testing::IsaName);
 
 }  // namespace
