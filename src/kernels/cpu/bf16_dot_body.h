@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-// What both steps have in common.
+// The common part of both steps.
 struct Bf16Sums {
   static constexpr int32_t kTermBytes = 2;
   static constexpr int32_t kGroupTerms = 2;

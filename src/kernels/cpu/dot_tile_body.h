@@ -103,7 +103,7 @@ inline int RowsPerDotTile(int rows) {
   return (rows + tiles - 1) / tiles;
 }
 
-// What the steps of one instruction have in common: a group of a row is 4 bytes, and a tile reads
+// The common part of the steps of one instruction: a group of a row is 4 bytes, and a tile reads
 // rows and columns as they are.
 struct DotOperands {
   static constexpr int32_t kChunkRows = 96;
