@@ -161,7 +161,7 @@ void Avx512Bf16Attention(const AttentionArgs& args) {
 }
 
 void Avx512Bf16FmaAttention(const AttentionArgs& args) {
-  Bf16AttentionWalk<Bf16Fma> walk(args);
+  Bf16AttentionWalk<Bf16Fmas<true>> walk(args);
   walk.Run();
 }
 

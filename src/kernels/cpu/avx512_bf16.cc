@@ -23,21 +23,6 @@
 namespace skein {
 namespace {
 
-template <class Step>
-struct Bf16Product : Step {
-  static constexpr bool kTakesRows = Step::kTileTermBytes == Step::kTermBytes;
-  static void CopyRow(const std::byte* from, std::byte* to) {
-    if constexpr (kTakesRows) {
-      _mm512_storeu_si512(to, _mm512_loadu_si512(from));
-    } else {
-      WidenBf16(from, to);
-    }
-  }
-  static __m512 Start(const PackedWeight& /*w*/, int32_t /*panel*/) { return Step::Zero(); }
-  static void Finish(const GemmCall& /*call*/, float* /*c*/, int64_t /*ldc*/, int32_t /*row*/,
-                     int32_t /*rows*/, int32_t /*column*/) {}
-};
-
 // The seconds of 12,288 steps of independent sums.
 template <class Step>
 double SecondsOfSteps() {
@@ -66,15 +51,15 @@ double SecondsOfSteps() {
 bool Avx512Bf16DotsAreFast() {
   // The least of several measurements in turn: a processor needs a while to turn wide vectors on.
   constexpr int kMeasurements = 16;
-  double dots = SecondsOfSteps<Bf16Dot>(), fmas = SecondsOfSteps<Bf16Fma>();
+  double dots = SecondsOfSteps<Bf16Dot>(), fmas = SecondsOfSteps<Bf16Fmas<true>>();
   for (int m = 1; m < kMeasurements; ++m) {
     dots = std::min(dots, SecondsOfSteps<Bf16Dot>());
-    fmas = std::min(fmas, SecondsOfSteps<Bf16Fma>());
+    fmas = std::min(fmas, SecondsOfSteps<Bf16Fmas<true>>());
   }
   return dots < fmas;
 }
 
 void Avx512Bf16Gemm(const GemmCall& call) { GemmDots<Bf16Product<Bf16Dot>>(call); }
-void Avx512Bf16FmaGemm(const GemmCall& call) { GemmDots<Bf16Product<Bf16Fma>>(call); }
+void Avx512Bf16FmaGemm(const GemmCall& call) { GemmDots<Bf16Product<Bf16Fmas<true>>>(call); }
 
 }  // namespace skein

@@ -1,7 +1,8 @@
 #pragma once
 
-// The steps of the BF16 class for the tiles of dot_tile_body.h. math_body.h says how this file is
-// used, and dot_tile_body.h comes before it. Needs AVX512-BF16.
+// The steps of products of bf16 for the tiles of dot_tile_body.h. math_body.h says how this file is
+// used, and gemm_dot_body.h or dot_tile_body.h comes before it. Bf16Dot needs AVX512-BF16, the
+// other one AVX-512 alone.
 
 #include <immintrin.h>
 
@@ -11,7 +12,7 @@
 namespace skein {
 namespace {
 
-// The common part of both steps.
+// The common part of the steps.
 struct Bf16Sums {
   static constexpr int32_t kTermBytes = 2;
   static constexpr int32_t kGroupTerms = 2;
@@ -22,7 +23,8 @@ struct Bf16Sums {
   static void Store(Sums sums, float* p) { _mm512_storeu_ps(p, sums); }
 };
 
-// vdpbf16ps: first adds the product of both odd terms of a pair, then that of both even terms.
+// vdpbf16ps, the BF16 class: first adds the product of both odd terms of a pair, then that of both
+// even terms.
 struct Bf16Dot : Bf16Sums, DotOperands {
   static constexpr int32_t kTileTermBytes = 2;
   static Sums Add(Sums sums, Row row, Columns columns) {
@@ -30,9 +32,10 @@ struct Bf16Dot : Bf16Sums, DotOperands {
   }
 };
 
-// The same sums by two FMAs under ScopedFpMode. Rows are widened to f32 beforehand, columns in
-// registers.
-struct Bf16Fma : Bf16Sums {
+// Two FMAs under ScopedFpMode: first of the odd terms, as in the BF16 class, or of the even ones, as
+// in the FMA class. Rows are widened to f32 beforehand, columns in registers.
+template <bool kOddFirst>
+struct Bf16Fmas : Bf16Sums {
   static constexpr int32_t kTileTermBytes = 4;
   // Two tiles: rows and panels of a block stay in a first-level cache of 48 KB.
   static constexpr int32_t kChunkRows = 24;
@@ -57,7 +60,11 @@ struct Bf16Fma : Bf16Sums {
             _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(int(0xffff0000u))))};
   }
   static Sums Add(Sums sums, Row row, Columns columns) {
-    return _mm512_fmadd_ps(row.even, columns.even, _mm512_fmadd_ps(row.odd, columns.odd, sums));
+    if constexpr (kOddFirst) {
+      return _mm512_fmadd_ps(row.even, columns.even, _mm512_fmadd_ps(row.odd, columns.odd, sums));
+    } else {
+      return _mm512_fmadd_ps(row.odd, columns.odd, _mm512_fmadd_ps(row.even, columns.even, sums));
+    }
   }
 };
 
@@ -69,6 +76,22 @@ inline void WidenBf16(const void* from, void* to) {
     _mm512_storeu_si512(static_cast<__m512i*>(to) + i, _mm512_slli_epi32(wide, 16));
   }
 }
+
+// A step with what GemmDots needs besides.
+template <class Step>
+struct Bf16Product : Step {
+  static constexpr bool kTakesRows = Step::kTileTermBytes == Step::kTermBytes;
+  static void CopyRow(const std::byte* from, std::byte* to) {
+    if constexpr (kTakesRows) {
+      _mm512_storeu_si512(to, _mm512_loadu_si512(from));
+    } else {
+      WidenBf16(from, to);
+    }
+  }
+  static __m512 Start(const PackedWeight& /*w*/, int32_t /*panel*/) { return Step::Zero(); }
+  static void Finish(const GemmCall& /*call*/, float* /*c*/, int64_t /*ldc*/, int32_t /*row*/,
+                     int32_t /*rows*/, int32_t /*column*/) {}
+};
 
 }  // namespace
 }  // namespace skein

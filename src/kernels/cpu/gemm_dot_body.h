@@ -4,11 +4,11 @@
 // besides:
 //
 //   D::kChunkRows                      rows whose sums are kept on the stack
-//   D::kBlockBytes                     of a row as tiles read it: multiplied by all panels at a
-//   time D::kTakesRows                      whether tiles read rows as they are D::CopyRow(from,
-//   to)               writes 64 bytes of a row as tiles read them D::Start(w, panel) what the sums
-//   of a panel start from D::Finish(call, c, ldc, row, rows, column)   turns the sums of a panel
-//   into f32, in place
+//   D::kBlockBytes                     of a row as tiles read it, for all panels at a time
+//   D::kTakesRows                      whether tiles read rows as they are
+//   D::CopyRow(from, to)               writes 64 bytes of a row as tiles read them
+//   D::Start(w, panel)                 what the sums of a panel start from
+//   D::Finish(call, c, ldc, row, rows, column)   turns the sums of a panel into f32, in place
 
 #include "kernels/cpu/dot_tile_body.h"
 #include "kernels/cpu/gemm_body.h"
