@@ -32,8 +32,8 @@ struct Bf16Dot : Bf16Sums, DotOperands {
   }
 };
 
-// Two FMAs under ScopedFpMode: first of the odd terms, as in the BF16 class, or of the even ones, as
-// in the FMA class. Rows are widened to f32 beforehand, columns in registers.
+// Two FMAs under ScopedFpMode: first of the odd terms, as in the BF16 class, or of the even ones,
+// as in the FMA class. Rows are widened to f32 beforehand, columns in registers.
 template <bool kOddFirst>
 struct Bf16Fmas : Bf16Sums {
   static constexpr int32_t kTileTermBytes = 4;
