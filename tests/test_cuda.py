@@ -168,7 +168,8 @@ def test_the_script_for_a_gpu_runs_on_the_emulated_device(tmp_path):
     result = json.loads(out.read_text())
     assert result["emulated"] and result["device"] == "emulated"
     parts = result["parts"]
-    assert list(parts) == ["kernels", "identity", "schedules", "decisions", "products", "passes", "profile", "ready", "latency", "scoring", "throughput", "preemption"]
+    assert list(parts) == ["kernels", "identity", "schedules", "decisions", "products", "passes", "profile", "ready", "latency", "scoring", "throughput", "offload",
+                           "preemption"]
     assert not any("error" in part for part in parts.values()), run.stdout
     assert len(parts["kernels"]["kernels"]) >= 45 and all(kernel["right"] for kernel in parts["kernels"]["kernels"])
     for cases in parts["identity"]["models"].values():
@@ -192,6 +193,8 @@ def test_the_script_for_a_gpu_runs_on_the_emulated_device(tmp_path):
     assert one["completed"] == 3 and four["completed"] == 4 and four["median_tpot_ms"] > 0
     assert [level["clients"] for level in parts["throughput"]["levels"]] == [1, 2]
     assert {level["queries"] for level in parts["scoring"]["levels"]} == {"own", "common"}
+    without, offloaded = parts["offload"]["servers"]
+    assert (without["cached_tokens"], offloaded["cached_tokens"]) == (0, 6 * 64) and offloaded["equal_to_first"]  # full blocks
     assert parts["ready"]["starts"][0]["first_answer_s"] > parts["ready"]["starts"][0]["ready_s"] > 0
     assert {one["granularity"]: one["count"] for one in parts["preemption"]["granularities"]} == {"op-tile": 5, "op": 5, "layer": 5, "chunk": 5}
     assert run.stdout.count("trial") == 6  # every target has a figure, and none a verdict

@@ -203,6 +203,12 @@ def served_lines(data):
                 for level in found["levels"]]
         lines += [f"Scores, 0.6B: a query of {found['query_tokens']} tokens before each of {found['items']} items of {found['item_tokens']}. The query is",
                   "the request's own, or common to all.", "", *table(["queries", "clients", "requests", "items/s", "median ms", "p99 ms"], rows)]
+    servers = part(data, "offload").get("servers", [])
+    if servers:
+        rows = [["on the host, too" if "--kv-offload-memory" in one["options"] else "on the GPU alone", f"{one['first_ms']:.1f}", f"{one['again_ms']:.1f}",
+                 one["cached_tokens"]] for one in servers]
+        lines += [f"{part(data, 'offload')['prompts']} prompts of {part(data, 'offload')['prompt_tokens']} tokens in turn, twice, with room for two on the GPU:",
+                  "", *table(["KV blocks", "first, ms", "again, ms", "cached tokens"], rows)]
     blocked = part(data, "preemption").get("granularities", [])
     if blocked:
         rows = [[one["granularity"], one["count"], one["stops"], *(f"{one[name]:.2f}" for name in ("mean_ms", "p50_ms", "p99_ms", "max_ms"))] for one in blocked]

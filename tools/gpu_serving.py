@@ -179,6 +179,35 @@ def ready(found, skein, model, options, starts):
     found["median_ready_s"] = statistics.median(start["ready_s"] for start in found["starts"])
 
 
+def kv_bytes_per_token(model):
+    """Of all layers, in a type of two bytes."""
+    config = json.loads((pathlib.Path(model) / "config.json").read_text())
+    head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    return 2 * config["num_hidden_layers"] * config["num_key_value_heads"] * head_dim * 2
+
+
+def offload(found, skein, model, options, count, tokens):
+    """Prompts that the cache, which has room for two of them, has evicted before they come again: without and with a tier on the host that
+    has room for all."""
+    found |= {"prompts": count, "prompt_tokens": tokens, "servers": []}
+    numbers, vocab, per_token = random.Random(11), vocabulary(model), kv_bytes_per_token(model)
+    prompts = [numbers.choices(range(3, vocab), k=tokens) for _ in range(count)]
+    options = [*options, "--kv-cache-memory", per_token * (2 * tokens + 66)]  # and its answers
+    first = None
+    for tier in ([], ["--kv-offload-memory", per_token * tokens * (count + 1)]):
+        with GpuServer(skein, model, *options, *tier) as server:
+            to, times, answers, cached = connection(server.url, 120), [], [], 0
+            for prompt in prompts * 2:
+                begin = time.monotonic()
+                answer = post(to, "/v1/completions", {"prompt": prompt, "max_tokens": 1, "temperature": 0, "logprobs": 3})
+                times.append(1e3 * (time.monotonic() - begin))
+                answers.append(answer["choices"][0])
+                cached += answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+        first = first or answers
+        found["servers"].append({"options": " ".join(map(str, [*options, *tier])), "first_ms": statistics.median(times[:count]),
+                                 "again_ms": statistics.median(times[count:]), "cached_tokens": cached, "equal_to_first": answers == first})
+
+
 def connection(url, timeout=30):
     return http.client.HTTPConnection(url.removeprefix("http://"), timeout=timeout)
 
