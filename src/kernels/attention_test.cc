@@ -549,7 +549,7 @@ TEST(AttentionReferenceTest, IsSoftmaxAttention) {
 // The matrix unit's code is tested on every machine that has the vector instructions around it:
 // without the unit, the unit is emulated.
 std::vector<Isa> IsasHereOrEmulated() {
-  std::vector<Isa> isas = testing::IsasHere();
+  std::vector<Isa> isas = IsasHere();
   if (!CpuHas(Isa::kAmx) && CpuHas(Isa::kAvx512) && __builtin_cpu_supports("avx512bf16")) {
     isas.push_back(Isa::kAmx);
   }

@@ -105,8 +105,7 @@ TEST(DeltaDefinitionTest, WritesAndReads) {
   EXPECT_FLOAT_EQ(state[0], 0.5f);
 }
 
-INSTANTIATE_TEST_SUITE_P(Here, DeltaTest, ::testing::ValuesIn(testing::IsasHere()),
-                         testing::IsaName);
+INSTANTIATE_TEST_SUITE_P(Here, DeltaTest, ::testing::ValuesIn(IsasHere()), testing::IsaName);
 
 }  // namespace
 }  // namespace skein

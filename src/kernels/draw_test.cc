@@ -153,8 +153,7 @@ TEST_P(DrawKernelsTest, RankOf) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Here, DrawKernelsTest, ::testing::ValuesIn(testing::IsasHere()),
-                         testing::IsaName);
+INSTANTIATE_TEST_SUITE_P(Here, DrawKernelsTest, ::testing::ValuesIn(IsasHere()), testing::IsaName);
 
 }  // namespace
 }  // namespace skein

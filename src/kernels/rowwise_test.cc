@@ -306,8 +306,7 @@ TEST(RowwiseReferenceTest, LogSumExpIsAccurateOverAVocabulary) {
   EXPECT_NEAR(reference::LogSumExp(x, reference::FindLargest(x).max), std::log(sum), 2e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Here, RowwiseTest, ::testing::ValuesIn(testing::IsasHere()),
-                         testing::IsaName);
+INSTANTIATE_TEST_SUITE_P(Here, RowwiseTest, ::testing::ValuesIn(IsasHere()), testing::IsaName);
 
 }  // namespace
 }  // namespace skein

@@ -217,7 +217,7 @@ TEST_P(SamplerDefinitionTest, LogprobsAreThoseOfAWholeSort) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Here, SamplerDefinitionTest, ::testing::ValuesIn(testing::IsasHere()),
+INSTANTIATE_TEST_SUITE_P(Here, SamplerDefinitionTest, ::testing::ValuesIn(IsasHere()),
                          testing::IsaName);
 
 }  // namespace

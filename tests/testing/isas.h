@@ -11,18 +11,10 @@
 
 namespace skein::testing {
 
-// The instruction sets of this machine, as parameters of a test, and their names.
-inline std::vector<Isa> IsasHere() {
-  std::vector<Isa> isas;
-  for (Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Bf16Fma,
-                  Isa::kAvx512Bf16, Isa::kAmx}) {
-    if (MakeKernels(isa).ok()) isas.push_back(isa);
-  }
-  return isas;
-}
+// Instruction sets as parameters of a test, and their names.
 
-// And the matrix unit's code where the processor has no such unit, but can run the AVX-512 code
-// around it: to be emulated (testing/amx_emulator.h).
+// Those of this machine, and the matrix unit's code where the processor has no such unit, but can
+// run the AVX-512 code around it: to be emulated (testing/amx_emulator.h).
 inline std::vector<Isa> IsasHereOrEmulated() {
   std::vector<Isa> isas = IsasHere();
   if (CpuHas(Isa::kAvx512) && !CpuHas(Isa::kAmx)) isas.push_back(Isa::kAmx);

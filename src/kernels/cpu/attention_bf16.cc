@@ -148,7 +148,7 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk<D>> {
     StoreSums<D, R, P>(sums, acc, stride_);
   }
 
-  // With kWidens: the queries, and the weights of a step.
+  // With kWidens: the queries, and the weights of a step. About 100 KB.
   alignas(64) float wide_q_[kWidens ? kMaxQueryRows * kWideQStride : 16];
   alignas(64) float wide_weights_[kWidens ? kBlocksPerStep * kBlockScores : 16];
 };

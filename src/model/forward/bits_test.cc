@@ -390,7 +390,7 @@ INSTANTIATE_TEST_SUITE_P(
     Models, ForwardBitsTest,
     ::testing::Combine(::testing::Values("llama-linear", "qwen2-tied", "qwen3-bf16", "qwen3-moe"),
                        ::testing::Values("f32", "bf16"), ::testing::Values("none"),
-                       ::testing::ValuesIn(testing::IsasHere())),
+                       ::testing::ValuesIn(IsasHere())),
     BitsName);
 
 // Models with windows, norms in other positions, scales, partial rotation, and states. The scalar

@@ -55,8 +55,8 @@ inline ProductUnit UnitOf(Isa isa, DType dtype) {
   if (dtype == DType::kBlocks && isa == Isa::kAmx) return ProductUnit::kMatrixOfBlocks;
   if (dtype != DType::kBf16 && dtype != DType::kInt8) return ProductUnit::kVectors;
   if (isa == Isa::kAmx) return ProductUnit::kMatrix;
-  const bool bf16 = isa == Isa::kAvx512Bf16 || isa == Isa::kAvx512Bf16Fma;
-  const bool dots = bf16 || (isa == Isa::kAvx512 && dtype == DType::kInt8);
+  const bool bf16_class = NumericClassOf(isa, DType::kBf16) == NumericClass::kBf16;
+  const bool dots = bf16_class || (isa == Isa::kAvx512 && dtype == DType::kInt8);
   return dots ? ProductUnit::kDots : ProductUnit::kVectors;
 }
 

@@ -204,7 +204,7 @@ TEST_P(ForwardQkvTest, EveryCutOfTheColumnsStoresTheSameHeads) {
 INSTANTIATE_TEST_SUITE_P(
     Models, ForwardQkvTest,
     ::testing::Combine(::testing::Values("llama-linear", "qwen2-tied", "qwen3-bf16", "gemma3"),
-                       ::testing::Values("f32", "bf16"), ::testing::ValuesIn(testing::IsasHere())),
+                       ::testing::Values("f32", "bf16"), ::testing::ValuesIn(IsasHere())),
     [](const auto& param) {
       std::string name = std::string(std::get<0>(param.param)) + "_" + std::get<1>(param.param) +
                          "_" + NameOf(std::get<2>(param.param));

@@ -11,7 +11,7 @@ namespace skein {
 //   attn = softmax((q · K^T + q · keys[row]^T + K · queries[row]^T) / sqrt(3 * head_dim)) · V
 //
 // keys and queries are the projected table, and row is that of the distance of q from the key. A
-// ticket is one tile of rows and one head. Takes about 540 KB on the stack, with the walk's.
+// ticket is one tile of rows and one head. Takes up to 640 KB on the stack, with the walk's.
 class RelativeAttentionOperator : public Operator {
  public:
   RelativeAttentionOperator(PassState& pass, int32_t layer);
