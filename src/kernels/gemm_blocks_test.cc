@@ -175,13 +175,15 @@ TEST_P(GemmBlocksTest, PanelsOfSignedValuesMayDiffer) {
   EXPECT_TRUE(Check(Packed(kQ8_0, 61, 256), 1, Range::kExtreme, true));
 }
 
-// The blocks of k are whole chunks of the kernels and a part of one.
+// The blocks of k are whole chunks or tiles of the kernels and a part of one.
 TEST_P(GemmBlocksTest, AnyNumberOfBlocks) {
   for (const BlockFormat format : kFormats) {
     if (TraitsOf(format).file_elements != kBlockTerms) continue;
     SCOPED_TRACE(TraitsOf(format).name);
     for (int32_t m : {1, 3, 13, 18, 97}) {
-      EXPECT_TRUE(Check(Packed(format, 70, 11 * kBlockTerms), m));
+      for (int32_t blocks : {11, 21}) {
+        EXPECT_TRUE(Check(Packed(format, 70, blocks * kBlockTerms), m));
+      }
     }
   }
 }

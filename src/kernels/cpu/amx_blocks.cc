@@ -58,7 +58,7 @@ struct Scratch {
   alignas(64) float c[kMaxPanels * kMaxRows * 16];
   alignas(64) float sums[2][kGroupSums];  // int32 [units, 16 rows, 16 columns]
   alignas(64) std::byte unpacked[kMaxPanels][kBlocksPerChunk * kUnpackedBytes];
-  ChunkScales scales[kMaxPanels];
+  TileScales scales[kMaxPanels];
 };
 
 void Configure(int32_t part_bytes) {
@@ -111,7 +111,7 @@ struct Sums {
 
 // Adds one block, whose integer sums are at `sums`.
 template <class Kind>
-inline __attribute__((always_inline)) void Add(const RowScales& rows, const ChunkScales& scales,
+inline __attribute__((always_inline)) void Add(const RowScales& rows, const TileScales& scales,
                                                int32_t block, const float* sums, Sums& acc) {
   const PanelBlock<Vec> of_panel = BlockOf<Vec, Kind>(scales, block);
   const float* high = sums + (Kind::kParts - 1) * kTileSums;
@@ -126,9 +126,8 @@ inline __attribute__((always_inline)) void Add(const RowScales& rows, const Chun
 // Adds the sums of a group to `acc`: of `count` blocks, whose last two units are still in tiles.
 // Meanwhile, if kMultiply is set, it multiplies the next group.
 template <class Kind, bool kMultiply>
-inline __attribute__((always_inline)) void AddGroup(const RowScales* rows,
-                                                    const ChunkScales& scales, int32_t block,
-                                                    int32_t count, float* sums,
+inline __attribute__((always_inline)) void AddGroup(const RowScales* rows, const TileScales& scales,
+                                                    int32_t block, int32_t count, float* sums,
                                                     const Operands& next, float* next_sums,
                                                     Sums& acc) {
   constexpr int kParts = Kind::kParts;
@@ -254,7 +253,7 @@ class ChunkSums {
     for (int r = 0; r < kTileRows; ++r) acc.row[r] = Vec::Load(c + 16 * r);
     for (int32_t g = 0; g < groups_; ++g, rows += kGroupBlocks) {
       const int32_t block = g * kGroupBlocks;
-      const ChunkScales& scales = scratch_.scales[panel];
+      const TileScales& scales = scratch_.scales[panel];
       float* sums = scratch_.sums[parity_];
       float* next_sums = scratch_.sums[parity_ ^ 1];
       parity_ ^= 1;

@@ -23,6 +23,9 @@ namespace {
 // vpdpbusd multiplies unsigned by signed bytes. Therefore 128 is added to the row's bytes, and the
 // sums start from -128 times the sum of the column. Intermediate overflow wraps around and cancels.
 struct Int8Product : DotOperands {
+  // Rows are copied once for these panels. With 8, the copy took an eighth of the products' time.
+  static constexpr int32_t kPanels = 16;
+  static constexpr int32_t kChunkRows = 42;
   static constexpr int32_t kTermBytes = 1;
   static constexpr int32_t kTileTermBytes = 1;
   static constexpr int32_t kGroupTerms = 4;
@@ -99,6 +102,7 @@ struct Blocks : avx512::Quads512 {
   // multiplied outside of vectors costs more on its way into one.
   template <int kFactor>
   static __m512i Multiple(int32_t row_sum) {
+    if constexpr (kFactor == 0) return _mm512_setzero_si512();
     const __m512i factor = _mm512_set1_epi32(uint16_t(kFactor));
     return _mm512_dpwssd_epi32(_mm512_setzero_si512(), factor, _mm512_set1_epi32(row_sum));
   }

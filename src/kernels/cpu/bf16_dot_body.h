@@ -39,6 +39,7 @@ struct Bf16Fmas : Bf16Sums {
   static constexpr int32_t kTileTermBytes = 4;
   // Two tiles: rows and panels of a block stay in a first-level cache of 48 KB.
   static constexpr int32_t kChunkRows = 24;
+  static constexpr int32_t kPanels = 8;
   static constexpr int32_t kBlockBytes = 1024;
   static constexpr int kMostRows = 12;
   static constexpr int MostPanels(int rows) { return rows <= 5 ? 4 : rows <= 7 ? 3 : 2; }

@@ -107,6 +107,7 @@ inline int RowsPerDotTile(int rows) {
 // rows and columns as they are.
 struct DotOperands {
   static constexpr int32_t kChunkRows = 96;
+  static constexpr int32_t kPanels = 8;
   static constexpr int32_t kBlockBytes = 1024;
   static constexpr int kMostRows = 14;
   static constexpr int MostPanels(int rows) { return rows <= 6 ? 4 : rows <= 8 ? 3 : 2; }

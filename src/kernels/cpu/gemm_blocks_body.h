@@ -14,9 +14,12 @@ namespace skein {
 
 inline constexpr int32_t kQuadsOfBlock = 8;
 inline constexpr int32_t kQuadBytes = 64;
-// Blocks of a panel that are unpacked at a time. Their unpacked values u take 4 KiB, their scales
-// at most 1.5 KiB.
+// Blocks of a superblock, which share its scales.
 inline constexpr int32_t kBlocksPerChunk = 8;
+// Blocks of a panel that a tile of several rows adds before its sums go back to memory. The way
+// there and back costs almost as much as one more block. Unpacked values u take 8 KiB, scales 3
+// KiB. A single row takes a superblock: while more scales are loaded, memory would wait.
+inline constexpr int32_t kBlocksPerTile = 2 * kBlocksPerChunk;
 
 // Each struct below unpacks the values u of a block for the products of the instruction set; a zero
 // point is subtracted later. Load reads the block at `p` [kBytes]. kBits is the number of bits of a
@@ -115,18 +118,41 @@ inline constexpr int32_t kZeroPoint = Kind::Source::kBits == 8 ? B::kSignedZero
                                       : Kind::kMinimum         ? 0
                                                                : 1 << (Kind::Source::kBits - 1);
 
-// The scales and minimums of the blocks of a chunk, for 16 columns each.
-struct ChunkScales {
+// The scales and minimums of the blocks of a tile, for 16 columns each.
+struct TileScales {
   // [1]: of a block's second half, if halves have scales of their own.
-  alignas(64) float scales[kBlocksPerChunk][2][16];
-  alignas(64) float minimums[kBlocksPerChunk][16];
+  alignas(64) float scales[kBlocksPerTile][2][16];
+  alignas(64) float minimums[kBlocksPerTile][16];
 };
 
+// Loads the scales of a superblock, or of its first `count` blocks, to entry `to` and the following
+// ones. The superblock is at `p`.
+template <class V>
+inline void LoadSuperScales(BlockScales kind, const std::byte* p, int32_t count, int32_t to,
+                            TileScales* out) {
+  const V d = V::LoadHalves(p), zero = V::Set(0.0f);
+  if (kind == BlockScales::kSuperMinimum) {
+    const V dmin = zero - V::LoadHalves(p + 32);
+    p += 64;
+    for (int32_t b = to; b < to + count; ++b, p += 32) {
+      (d * V::LoadBytes(p)).Store(out->scales[b][0]);
+      (dmin * V::LoadBytes(p + 16)).Store(out->minimums[b]);
+    }
+    return;
+  }
+  p += 32;
+  const bool halves = kind == BlockScales::kSuperHalves;
+  for (int32_t b = to; b < to + count; ++b, p += halves ? 32 : 16) {
+    (d * V::LoadSignedBytes(p)).Store(out->scales[b][0]);
+    if (halves) (d * V::LoadSignedBytes(p + 16)).Store(out->scales[b][1]);
+  }
+}
+
 // Loads the scales of blocks [first, first + count) of a panel; `first` is the first block of a
-// chunk.
+// superblock.
 template <class V>
 inline void LoadScales(BlockScales kind, const std::byte* panel, int32_t first, int32_t count,
-                       ChunkScales* out) {
+                       TileScales* out) {
   if (kind == BlockScales::kHalf || kind == BlockScales::kHalfMinimum) {
     const bool minimum = kind == BlockScales::kHalfMinimum;
     const int64_t step = minimum ? 64 : 32;
@@ -156,24 +182,10 @@ inline void LoadScales(BlockScales kind, const std::byte* panel, int32_t first, 
     return;
   }
   const int64_t head = kind == BlockScales::kSuperMinimum ? 64 : 32;
-  const int64_t row = kind == BlockScales::kSuper ? 16 : 32;
-  const std::byte* p = panel + first / kBlocksPerChunk * (head + kBlocksPerChunk * row);
-  const V d = V::LoadHalves(p), zero = V::Set(0.0f);
-  if (kind == BlockScales::kSuperMinimum) {
-    const V dmin = zero - V::LoadHalves(p + 32);
-    p += head;
-    for (int32_t b = 0; b < count; ++b, p += row) {
-      (d * V::LoadBytes(p)).Store(out->scales[b][0]);
-      (dmin * V::LoadBytes(p + 16)).Store(out->minimums[b]);
-    }
-    return;
-  }
-  p += head;
-  for (int32_t b = 0; b < count; ++b, p += row) {
-    (d * V::LoadSignedBytes(p)).Store(out->scales[b][0]);
-    if (kind == BlockScales::kSuperHalves) {
-      (d * V::LoadSignedBytes(p + 16)).Store(out->scales[b][1]);
-    }
+  const int64_t super_bytes = head + kBlocksPerChunk * (kind == BlockScales::kSuper ? 16 : 32);
+  const std::byte* p = panel + first / kBlocksPerChunk * super_bytes;
+  for (int32_t b = 0; b < count; b += kBlocksPerChunk, p += super_bytes) {
+    LoadSuperScales<V>(kind, p, count - b < kBlocksPerChunk ? count - b : kBlocksPerChunk, b, out);
   }
 }
 
@@ -197,7 +209,7 @@ inline BlockAhead AheadOf(const PackedWeight::BlockPanel& panel, int32_t k, int 
   return {panel.values + count * bytes, count * ((bytes + num_blocks - 1) / num_blocks)};
 }
 
-// The rows of a tile, from the first block of the chunk on.
+// The rows of a tile, from its first block on.
 struct BlockRows {
   const int8_t* q;
   int64_t stride;  // of q, in elements
@@ -212,7 +224,7 @@ struct PanelBlock {
 };
 
 template <class V, class Kind>
-inline PanelBlock<V> BlockOf(const ChunkScales& scales, int32_t b) {
+inline PanelBlock<V> BlockOf(const TileScales& scales, int32_t b) {
   PanelBlock<V> block = {{V::Load(scales.scales[b][0])}, {}};
   if constexpr (Kind::kHalves) block.scales[1] = V::Load(scales.scales[b][1]);
   if constexpr (Kind::kMinimum) block.minimum = V::Load(scales.minimums[b]);
@@ -253,7 +265,7 @@ inline V AddQuads(const typename B::Quads (&w)[kQuadsOfBlock], const int8_t* q, 
 
 // Adds `count` blocks of column j to c[r][j]; c has row stride 16.
 template <class V, class B, class Kind, int R>
-inline void BlockTile(const BlockRows& rows, const std::byte* values, const ChunkScales& scales,
+inline void BlockTile(const BlockRows& rows, const std::byte* values, const TileScales& scales,
                       int32_t count, const BlockAhead& ahead, float* c) {
   using Source = typename Kind::Source;
   constexpr int kBits = Source::kBits, kParts = Kind::kParts, kQuads = Kind::kQuads;
@@ -299,7 +311,7 @@ inline void BlockTile(const BlockRows& rows, const std::byte* values, const Chun
 // BlockTile for a number of rows in [1, R] that is known only at run time.
 template <class V, class B, class Kind, int R>
 inline void BlockTileOfRows(int32_t num_rows, const BlockRows& rows, const std::byte* values,
-                            const ChunkScales& scales, int32_t count, const BlockAhead& ahead,
+                            const TileScales& scales, int32_t count, const BlockAhead& ahead,
                             float* c) {
   if (num_rows == R) {
     return BlockTile<V, B, Kind, R>(rows, values, scales, count, ahead, c);
@@ -309,9 +321,10 @@ inline void BlockTileOfRows(int32_t num_rows, const BlockRows& rows, const std::
   }
 }
 
-// Computes the sums of rows [row_begin, row_begin + num_rows) of one panel, to c [num_rows, 16]. A
-// chunk of the panel is unpacked to memory once for all rows. For only a few rows, the panel itself
-// is read each time. Meanwhile the panel that comes next is prefetched, values and scales.
+// Computes the sums of rows [row_begin, row_begin + num_rows) of one panel, to c [num_rows, 16].
+// The blocks of a tile are unpacked to memory once for all rows. For few rows, and for formats that
+// need no unpacking, the panel itself is read each time. Meanwhile the panel that comes next is
+// prefetched, values and scales.
 template <class V, class B, class Kind>
 inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPanel& panel,
                              int32_t row_begin, int32_t num_rows, float* c) {
@@ -321,39 +334,42 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
   const BlockTraits& traits = TraitsOf(panel.format);
   const int32_t num_blocks = call.w->k() / kBlockTerms;
   constexpr int kMostDirect = V::kDirectRows < V::kBlockRows ? V::kDirectRows : V::kBlockRows;
-  const bool direct = num_rows <= V::kDirectRows;
+  constexpr bool kBytes = std::is_same_v<Source, EightBits<B>>;
+  const bool direct = num_rows <= (kBytes ? V::kDirectByteRows : V::kDirectRows);
   const int32_t most = RowsPerTile(num_rows, V::kBlockRows);
+  const int32_t num_tiles = (num_rows + most - 1) / most;
   const BlockAhead next = AheadOf(panel, call.w->k(), 1);
-  alignas(64) std::byte unpacked[kBlocksPerChunk * Copy::kBytes];
-  ChunkScales scales;
+  alignas(64) std::byte unpacked[kBlocksPerTile * Copy::kBytes];
+  TileScales scales;
   for (int32_t i = 0; i < num_rows; ++i) V::Set(0.0f).Store(c + 16 * i);
-  for (int32_t first = 0; first < num_blocks; first += kBlocksPerChunk) {
+  const int32_t most_blocks = num_rows == 1 ? kBlocksPerChunk : kBlocksPerTile;
+  for (int32_t first = 0; first < num_blocks; first += most_blocks) {
     const int32_t left = num_blocks - first;
-    const int32_t count = left < kBlocksPerChunk ? left : kBlocksPerChunk;
+    const int32_t count = left < most_blocks ? left : most_blocks;
     const std::byte* values = panel.values + int64_t{first} * Source::kBytes;
     LoadScales<V>(traits.scales, panel.scales, first, count, &scales);
     const int64_t block_stride = call.lda / kBlockTerms;
     BlockRows rows = {
         static_cast<const int8_t*>(call.a) + row_begin * call.lda + int64_t{first} * kBlockTerms,
         call.lda, call.a_blocks + row_begin * block_stride + first, block_stride};
-    const BlockAhead ahead = {next.p + first * next.step, next.step};
     for (int32_t b = 0; !direct && b < count; ++b) {
       typename B::Quads w[kQuadsOfBlock];
-      ahead.Prefetch(b);
       Source::Load(values + int64_t{b} * Source::kBytes, w);
 #pragma GCC unroll 8
       for (int i = 0; i < kQuadsOfBlock; ++i) {
         B::Store(w[i], unpacked + b * Copy::kBytes + i * kQuadBytes);
       }
     }
-    for (int32_t r = 0; r < num_rows; r += most) {
+    // Each tile of rows prefetches an equal part, so that the load on memory is even.
+    BlockAhead ahead = {next.p + first * next.step, (next.step + num_tiles - 1) / num_tiles};
+    for (int32_t r = 0; r < num_rows; r += most, ahead.p += count * ahead.step) {
       const int32_t tile_rows = num_rows - r < most ? num_rows - r : most;
       if (direct) {
-        BlockTileOfRows<V, B, Kind, kMostDirect>(tile_rows, rows, values, scales, count,
-                                                 {ahead.p, r == 0 ? ahead.step : 0}, c + 16 * r);
+        BlockTileOfRows<V, B, Kind, kMostDirect>(tile_rows, rows, values, scales, count, ahead,
+                                                 c + 16 * r);
       } else {
         BlockTileOfRows<V, B, CopyKind, V::kBlockRows>(tile_rows, rows, unpacked, scales, count,
-                                                       {nullptr, 0}, c + 16 * r);
+                                                       ahead, c + 16 * r);
       }
       rows.q += most * rows.stride;
       rows.blocks += most * rows.block_stride;
@@ -408,7 +424,7 @@ inline void BlockStreamSums(const GemmCall& call, int32_t index, float* c) {
   const int32_t num_blocks = call.w->k() / kBlockTerms;
   const int8_t* q = static_cast<const int8_t*>(call.a);
   PackedWeight::BlockPanel panels[P];
-  ChunkScales scales[P];
+  TileScales scales[P];
   V acc[P];
   for (int p = 0; p < P; ++p) {
     panels[p] = call.w->block_panel(index + p);

@@ -29,7 +29,7 @@ struct WidePanelBlocks {
   alignas(64) std::byte quads[kWinogradQuads * kWidePanelQuadBytes];
   // The negated sums of the products of each column's pairs.
   alignas(64) int32_t starts[kBlocksPerChunk][kPanelCols];
-  ChunkScales scales;
+  TileScales scales;
 };
 
 // Widens blocks [first, first + count) of rows [row, row + rows).

@@ -198,23 +198,25 @@ inline void FinishPanel(const GemmCall& call, const float* c, const float* up, i
 
 inline constexpr int32_t kRowsPerChunk = 24;  // rows whose sums are kept on the stack
 inline constexpr int32_t kPanelsPerGroup = 8;
+inline constexpr int32_t kMostPanelsPerGroup = 16;
 
 // Panels of one matrix that are computed at the same time; if the product is gated, first those of
 // the gate, then those of up.
 struct PanelGroup {
   int32_t count = 0;
-  int32_t index[kPanelsPerGroup];
+  int32_t index[kMostPanelsPerGroup];
   int32_t next = 0;  // the panel from which the computation goes on; may be behind the last
 };
 
 // Computes a product. sums(panels, row, rows, c) computes the sums of rows [row, row + rows), at
-// most kRows rows, over the panels to c [rows, 16 panels.count].
-template <class V, int32_t kRows, class Sums>
+// most kRows rows, over the panels, at most kPanels, to c [rows, 16 panels.count].
+template <class V, int32_t kRows, int32_t kPanels = kPanelsPerGroup, class Sums>
 inline void ForPanelGroups(const GemmCall& call, const Sums& sums) {
-  alignas(64) float c[kRows * kPanelCols * kPanelsPerGroup];
+  static_assert(kPanels <= kMostPanelsPerGroup);
+  alignas(64) float c[kRows * kPanelCols * kPanels];
   const bool gated = call.up_begin > 0;
   const int32_t end = (call.n_end + kPanelCols - 1) / kPanelCols;
-  const int32_t most = gated ? kPanelsPerGroup / 2 : kPanelsPerGroup;
+  const int32_t most = gated ? kPanels / 2 : kPanels;
   for (int32_t first = call.n_begin / kPanelCols; first < end; first += most) {
     const int32_t count = end - first < most ? end - first : most;
     PanelGroup panels = {.count = gated ? 2 * count : count, .next = first + count};

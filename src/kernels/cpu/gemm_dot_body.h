@@ -3,7 +3,7 @@
 // Products by a step `D` of dot_tile_body.h. math_body.h says how this file is used. Here `D` has
 // besides:
 //
-//   D::kChunkRows                      rows whose sums are kept on the stack
+//   D::kChunkRows, D::kPanels          rows and panels whose sums are kept on the stack
 //   D::kBlockBytes                     of a row as tiles read it, for all panels at a time
 //   D::kTakesRows                      whether tiles read rows as they are
 //   D::CopyRow(from, to)               writes 64 bytes of a row as tiles read them
@@ -103,7 +103,7 @@ inline void DotPanelSums(const GemmCall& call, const PanelGroup& panels, int32_t
     const int32_t terms = k - begin < kBlockTermsOfRow ? k - begin : kBlockTermsOfRow;
     const int32_t num_groups = (terms + kGroupTerms - 1) / kGroupTerms;
     const bool last = begin + terms == k;
-    const std::byte* parts[kPanelsPerGroup];
+    const std::byte* parts[D::kPanels];
     for (int32_t p = 0; p < panels.count; ++p) {
       parts[p] = call.w->panel(panels.index[p]) + begin / kGroupTerms * kGroupBytes;
     }
@@ -131,7 +131,7 @@ void GemmDots(const GemmCall& call) {
   const auto sums = [&](const PanelGroup& panels, int32_t row, int32_t rows, float* c) {
     DotPanelSums<D>(call, panels, row, rows, c);
   };
-  ForPanelGroups<avx512::Vec, D::kChunkRows>(call, sums);
+  ForPanelGroups<avx512::Vec, D::kChunkRows, D::kPanels>(call, sums);
 }
 
 }  // namespace skein

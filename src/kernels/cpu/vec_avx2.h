@@ -15,6 +15,7 @@ struct Vec {
   static constexpr int kStreamRows = 2;
   static constexpr int kStreamAhead = 384;
   static constexpr int kBlockRows = 5;
+  static constexpr int kDirectByteRows = 1;
   static constexpr int kDirectRows = 1;
   static constexpr int kBlockStreams = 4;
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace skein::avx512 {
 
@@ -15,7 +16,8 @@ struct Vec {
   static constexpr int kStreamRows = 1;
   static constexpr int kStreamAhead = 2048;
   static constexpr int kBlockRows = 8;
-  static constexpr int kDirectRows = 16;
+  static constexpr int kDirectByteRows = std::numeric_limits<int>::max();
+  static constexpr int kDirectRows = 8;
   static constexpr int kBlockStreams = 2;
 
   struct Doubles;

@@ -20,7 +20,9 @@ struct Vec {
   static constexpr int kStreamRows = 1;
   static constexpr int kStreamAhead = 2048;
   static constexpr int kBlockRows = 2;  // rows of a register tile of blocks
-  // The most rows for which blocks are not unpacked to memory.
+  // The most rows for which blocks are not unpacked to memory: of formats with a byte for each
+  // value, and of the others.
+  static constexpr int kDirectByteRows = 1;
   static constexpr int kDirectRows = 1;
   // Panels of Q8_0 read at the same time for a single row.
   static constexpr int kBlockStreams = 1;
