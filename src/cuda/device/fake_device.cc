@@ -118,7 +118,7 @@ void FakeDevice::WaitForPeer(Device& peer, int64_t mark) {
   Add(PeerMark{&static_cast<FakeDevice&>(peer), mark});
 }
 
-void FakeDevice::Add(Command command) {
+void FakeDevice::Add(Command&& command) {
   if (recording_ != nullptr) return recording_->push_back({this, std::move(command)});
   commands_.push_back(std::move(command));
   while (options_.at_once && !commands_.empty()) RunNext();

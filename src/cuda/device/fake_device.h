@@ -94,7 +94,7 @@ class FakeDevice final : public Device {
   };
   using Graph = std::vector<GraphCommand>;
 
-  void Add(Command command);
+  void Add(Command&& command);
   void RunNext();
   // Runs the commands of a graph beside those that its devices have. Those of each device run in
   // their order, as late as another device needs them.

@@ -49,7 +49,7 @@ class CudaLinear : public ::testing::TestWithParam<std::tuple<const char*, int32
              Pooling::kLast,
              nullptr,
              {},
-             std::get<1>(GetParam())};
+             std::get<1>(GetParam()) != 0};
 };
 
 // A prompt alone, with others, in chunks, behind a snapshot, and with keys in memory of the pass.
