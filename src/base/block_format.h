@@ -87,6 +87,8 @@ constexpr const BlockTraits& TraitsOf(BlockFormat format) {
 
 // The number of elements of the largest block.
 inline constexpr int32_t kSuperElements = 256;
+// The blocks of 32 elements in it.
+inline constexpr int32_t kBlocksOfSuper = kSuperElements / kBlockTerms;
 
 // One block, as it is in a file: the u of its elements, and its scales as f16 bits or small
 // integers.

@@ -10,29 +10,6 @@ namespace {
 constexpr int32_t kColumns = 16;    // of a panel: one for each of its 16 rows of the weight matrix
 constexpr int32_t kQuad = 4;        // adjacent elements of a column
 constexpr int32_t kQuadBytes = 64;  // of one quad of each column, at a byte per element
-constexpr int32_t kBlocksOfSuper = kSuperElements / kBlockTerms;
-
-// The size in bytes of a panel's scales for one unit of k: 32 or 256 elements, depending on the
-// format.
-int32_t ScaleUnitBytes(BlockScales scales) {
-  switch (scales) {
-    case BlockScales::kHalf:
-      return 2 * kColumns;
-    case BlockScales::kHalfMinimum:
-      return 4 * kColumns;
-    case BlockScales::kHalfZero:
-      return 3 * kColumns;
-    case BlockScales::kSuperMinimum:
-      return 4 * kColumns + kBlocksOfSuper * 2 * kColumns;
-    case BlockScales::kSuperHalves:
-      return 2 * kColumns + kBlocksOfSuper * 2 * kColumns;
-    case BlockScales::kExponent:
-      return kColumns;
-    case BlockScales::kSuper:
-      break;
-  }
-  return 2 * kColumns + kBlocksOfSuper * kColumns;
-}
 
 uint8_t ByteAt(const std::byte* bytes, int32_t i) { return std::to_integer<uint8_t>(bytes[i]); }
 

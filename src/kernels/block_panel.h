@@ -20,6 +20,29 @@ namespace skein {
 //     kSuperHalves:  d [16] f16, 8 times {scale of 16 elements [16] i8, of the next 16 [16] i8}
 //     kSuper:        d [16] f16, 8 times scale [16] i8
 
+// The size in bytes of a panel's scales for one unit of k: 32 or 256 elements, depending on the
+// format.
+constexpr int32_t ScaleUnitBytes(BlockScales scales) {
+  constexpr int32_t kColumns = 16;
+  switch (scales) {
+    case BlockScales::kHalf:
+      return 2 * kColumns;
+    case BlockScales::kHalfMinimum:
+      return 4 * kColumns;
+    case BlockScales::kHalfZero:
+      return 3 * kColumns;
+    case BlockScales::kSuperMinimum:
+      return 4 * kColumns + kBlocksOfSuper * 2 * kColumns;
+    case BlockScales::kSuperHalves:
+      return 2 * kColumns + kBlocksOfSuper * 2 * kColumns;
+    case BlockScales::kExponent:
+      return kColumns;
+    case BlockScales::kSuper:
+      break;
+  }
+  return 2 * kColumns + kBlocksOfSuper * kColumns;
+}
+
 // The size in bytes of a panel's values, and that of its scales, for 16 columns of k elements each.
 // k is a multiple of the format's file_elements.
 size_t PanelValueBytes(BlockFormat format, int32_t k);

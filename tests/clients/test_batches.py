@@ -19,8 +19,7 @@ def connect(server):
 
 
 def completion(number, max_tokens=8, **options):
-    body = {"model": "stories", "prompt": f"Once upon a time {number}", "max_tokens": max_tokens, "temperature": 0}
-    body |= options
+    body = {"model": "stories", "prompt": f"Once upon a time {number}", "max_tokens": max_tokens, "temperature": 0, **options}
     return {"custom_id": f"story-{number}", "method": "POST", "url": "/v1/completions", "body": body}
 
 

@@ -19,7 +19,6 @@ namespace skein::cuda::inline SKEIN_KERNEL_SIDE {
 
 inline constexpr int kBlockWords = kBlockTerms / 4;  // of a row in int8
 static_assert(kBlockWords == kMmaWords);
-inline constexpr int kBlocksOfSuper = kSuperElements / kBlockTerms;
 
 // Tiles of 16 rows in one warp. A gated product has twice the sums.
 template <GemmOutput kOutput>

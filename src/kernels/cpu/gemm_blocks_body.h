@@ -14,8 +14,8 @@ namespace skein {
 
 inline constexpr int32_t kQuadsOfBlock = 8;
 inline constexpr int32_t kQuadBytes = 64;
-// Blocks of a superblock, which share its scales.
-inline constexpr int32_t kBlocksPerChunk = 8;
+// Blocks of a panel that are unpacked at a time at least: a superblock, which shares scales.
+inline constexpr int32_t kBlocksPerChunk = kBlocksOfSuper;
 // Blocks of a panel that a tile of several rows adds before its sums go back to memory. The way
 // there and back costs almost as much as one more block. Unpacked values u take 8 KiB, scales 3
 // KiB. A single row takes a superblock: while more scales are loaded, memory would wait.
@@ -181,11 +181,10 @@ inline void LoadScales(BlockScales kind, const std::byte* panel, int32_t first, 
     }
     return;
   }
-  const int64_t head = kind == BlockScales::kSuperMinimum ? 64 : 32;
-  const int64_t super_bytes = head + kBlocksPerChunk * (kind == BlockScales::kSuper ? 16 : 32);
-  const std::byte* p = panel + first / kBlocksPerChunk * super_bytes;
-  for (int32_t b = 0; b < count; b += kBlocksPerChunk, p += super_bytes) {
-    LoadSuperScales<V>(kind, p, count - b < kBlocksPerChunk ? count - b : kBlocksPerChunk, b, out);
+  const int64_t super_bytes = ScaleUnitBytes(kind);
+  const std::byte* p = panel + first / kBlocksOfSuper * super_bytes;
+  for (int32_t b = 0; b < count; b += kBlocksOfSuper, p += super_bytes) {
+    LoadSuperScales<V>(kind, p, count - b < kBlocksOfSuper ? count - b : kBlocksOfSuper, b, out);
   }
 }
 
@@ -333,9 +332,10 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
   using CopyKind = BlockKind<Copy, Kind::kHalves, Kind::kMinimum>;
   const BlockTraits& traits = TraitsOf(panel.format);
   const int32_t num_blocks = call.w->k() / kBlockTerms;
-  constexpr int kMostDirect = V::kDirectRows < V::kBlockRows ? V::kDirectRows : V::kBlockRows;
   constexpr bool kBytes = std::is_same_v<Source, EightBits<B>>;
-  const bool direct = num_rows <= (kBytes ? V::kDirectByteRows : V::kDirectRows);
+  constexpr int kDirect = kBytes ? V::kDirectByteRows : V::kDirectRows;
+  constexpr int kMostDirect = kDirect < V::kBlockRows ? kDirect : V::kBlockRows;
+  const bool direct = num_rows <= kDirect;
   const int32_t most = RowsPerTile(num_rows, V::kBlockRows);
   const int32_t num_tiles = (num_rows + most - 1) / most;
   const BlockAhead next = AheadOf(panel, call.w->k(), 1);
