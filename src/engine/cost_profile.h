@@ -82,7 +82,7 @@ class StepProfiler {
 };
 
 // The time of a profile at the start that a longer one follows once the engine is idle.
-inline constexpr TimeUs kFirstProfileUs = 100'000;
+inline constexpr TimeUs kFirstProfileUs = 40'000;
 
 struct CostProfileLimits {
   int32_t max_step_tokens = 0;  // of one step
@@ -127,7 +127,8 @@ class CostProfile {
   StepProfiler* const profiler_;
   const Clock* const clock_;
   const TimeUs limit_us_;
-  TimeUs used_us_ = 0;  // interrupted measurements included
+  const double short_step_us_;  // steps up to this time are measured twice
+  TimeUs used_us_ = 0;          // interrupted measurements included
   std::vector<std::vector<ProfileRow>> steps_;
   size_t next_ = 0;  // in steps_
   bool lacked_memory_ = false;

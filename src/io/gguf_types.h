@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "base/block_format.h"
+#include "base/blocks/block_format.h"
 
 namespace skein {
 

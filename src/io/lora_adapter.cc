@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/dtype.h"
+#include "base/convert.h"
 #include "io/json_file.h"
 
 namespace skein {
@@ -16,15 +16,7 @@ constexpr std::string_view kSuffixA = ".lora_A.weight", kSuffixB = ".lora_B.weig
 
 std::vector<float> ToFloats(const TensorView& view) {
   std::vector<float> values(view.bytes / SizeOf(view.dtype));
-  if (view.dtype == DType::kF32) {
-    std::memcpy(values.data(), view.data, view.bytes);
-    return values;
-  }
-  for (size_t i = 0; i < values.size(); ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, view.data + 2 * i, sizeof(bits));
-    values[i] = view.dtype == DType::kBf16 ? ToFloat(Bf16{bits}) : ToFloat(F16{bits});
-  }
+  Widen(view.data, view.dtype, std::ssize(values), values.data());
   return values;
 }
 

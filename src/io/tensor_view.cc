@@ -1,26 +1,10 @@
 #include "io/tensor_view.h"
 
-#include <cstring>
-
 #include "base/check.h"
+#include "base/convert.h"
 #include "io/lora_adapter.h"
 
 namespace skein {
-namespace {
-
-void Widen(const std::byte* from, DType dtype, int64_t count, float* out) {
-  if (dtype == DType::kF32) {
-    std::memcpy(out, from, static_cast<size_t>(count) * sizeof(float));
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, from + 2 * i, 2);
-    out[i] = dtype == DType::kBf16 ? ToFloat(Bf16{bits}) : ToFloat(F16{bits});
-  }
-}
-
-}  // namespace
 
 int64_t TensorView::num_rows() const {
   int64_t rows = 1;

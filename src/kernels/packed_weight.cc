@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/convert.h"
 #include "kernels/quantize.h"
 
 namespace skein {
@@ -35,14 +36,6 @@ size_t IndexInPanel<int8_t>(int32_t column, int32_t i) {
   return (size_t(i / kQuad) * kPanelCols + column) * kQuad + i % kQuad;
 }
 
-template <typename To>
-To Cast(float x) {
-  return x;
-}
-template <>
-Bf16 Cast<Bf16>(float x) {
-  return ToBf16(x);
-}
 float ToFloat(float x) { return x; }
 float ToFloat(int8_t x) { return x; }
 
@@ -55,51 +48,62 @@ T LoadElement(const std::byte* from, size_t index) {
   return value;
 }
 
-// Converts an element of a matrix to an element of a panel.
+// Converts elements of a matrix to elements of a panel. Elements of the same type keep their bits,
+// even NaN and denormals.
 template <typename To, typename From>
-To Repack(const std::byte* from, size_t index) {
+void ConvertElements(const std::byte* from, int32_t count, To* to) {
   if constexpr (std::is_same_v<To, From>) {
-    return LoadElement<From>(from, index);  // the same bits, even for NaN and denormals
+    std::memcpy(to, from, count * sizeof(To));
+  } else if constexpr (std::is_same_v<To, Bf16>) {
+    RoundToBf16(from, count, to);
   } else {
-    return Cast<To>(ToFloat(LoadElement<From>(from, index)));
+    Widen(from, DType::kBf16, count, to);
   }
 }
 
 // Packs src [k] as row `column` of a panel.
 template <typename To, typename From>
 void PackRow(int32_t column, int32_t k, const std::byte* src, std::byte* panel) {
-  for (int32_t i = 0; i < k; ++i) {
-    const To value = Repack<To, From>(src, i);
-    std::memcpy(panel + IndexInPanel<To>(column, i) * sizeof(To), &value, sizeof(To));
+  constexpr int32_t kElements = 64;
+  for (int32_t first = 0; first < k; first += kElements) {
+    const int32_t count = std::min(kElements, k - first);
+    To elements[kElements];
+    ConvertElements<To, From>(src + first * sizeof(From), count, elements);
+    for (int32_t i = 0; i < count; ++i) {
+      std::memcpy(panel + IndexInPanel<To>(column, first + i) * sizeof(To), elements + i,
+                  sizeof(To));
+    }
   }
 }
 
-// Packs a whole panel from src [kPanelCols, k], 64 bytes of each row at a time. So the written part
-// stays in the first-level cache, and every cache line of the source is read once. Loading a model
-// spends most of its time here.
+// Packs a whole panel from src [kPanelCols, k], a few elements of each row at a time. So the
+// written part stays in the first-level cache, and every cache line of the source is read once.
 template <typename To, typename From>
 void PackPanel(int32_t k, const std::byte* src, std::byte* panel) {
   constexpr int32_t kWords = 16;  // words of 32 bits: one f32, or a pair of bf16
   constexpr int32_t kPerWord = sizeof(uint32_t) / sizeof(To);
   const int32_t num_words = k / kPerWord;
   for (int32_t first = 0; first < num_words; first += kWords) {
-    const int32_t count = num_words - first < kWords ? num_words - first : kWords;
+    const int32_t count = std::min(kWords, num_words - first);
     std::byte* out = panel + size_t(first) * kPanelCols * sizeof(uint32_t);
     for (int32_t column = 0; column < kPanelCols; ++column) {
       const std::byte* row = src + (size_t(column) * k + first * kPerWord) * sizeof(From);
+      To converted[kWords * kPerWord];
+      const std::byte* words = row;
+      if constexpr (!std::is_same_v<To, From>) {
+        ConvertElements<To, From>(row, count * kPerWord, converted);
+        words = reinterpret_cast<const std::byte*>(converted);
+      }
       for (int32_t word = 0; word < count; ++word) {
-        To elements[kPerWord];
-        for (int32_t e = 0; e < kPerWord; ++e) {
-          elements[e] = Repack<To, From>(row, word * kPerWord + e);
-        }
-        std::memcpy(out + (word * kPanelCols + column) * sizeof(uint32_t), elements,
-                    sizeof(uint32_t));
+        std::memcpy(out + (word * kPanelCols + column) * sizeof(uint32_t),
+                    words + word * sizeof(uint32_t), sizeof(uint32_t));
       }
     }
   }
   if (k % kPerWord == 0) return;
   for (int32_t column = 0; column < kPanelCols; ++column) {  // the half pair at the end of an odd k
-    const To value = Repack<To, From>(src, size_t(column) * k + k - 1);
+    To value;
+    ConvertElements<To, From>(src + (size_t(column) * k + k - 1) * sizeof(From), 1, &value);
     std::memcpy(panel + IndexInPanel<To>(column, k - 1) * sizeof(To), &value, sizeof(To));
   }
 }
@@ -120,11 +124,6 @@ void PackRowsAs(int32_t row_begin, int32_t num_rows, int32_t k, const std::byte*
       ++r;
     }
   }
-}
-
-template <typename T>
-void WidenRow(const std::byte* src, int32_t k, float* out) {
-  for (int32_t i = 0; i < k; ++i) out[i] = ToFloat(LoadElement<T>(src, i));
 }
 
 template <typename T>
@@ -231,11 +230,10 @@ void PackedWeight::PackRows(int32_t row_begin, int32_t num_rows, const void* src
   SKEIN_CHECK(src_dtype == DType::kF32 || src_dtype == DType::kBf16);
   const auto* from = static_cast<const std::byte*>(src);
   if (dtype_ == DType::kInt8) {
-    const auto widen = src_dtype == DType::kF32 ? WidenRow<float> : WidenRow<Bf16>;
     std::vector<float> values(k_);
     std::vector<int8_t> quantized(RoundUp(k_, kQuad));
     for (int32_t r = 0; r < num_rows; ++r) {
-      widen(from + size_t(r) * k_ * SizeOf(src_dtype), k_, values.data());
+      Widen(from + size_t(r) * k_ * SizeOf(src_dtype), src_dtype, k_, values.data());
       PackInt8(row_begin + r, values.data(), quantized.data());
     }
     return;

@@ -1,9 +1,9 @@
 #include "model/dense_module.h"
 
+#include "base/convert.h"
 #include "io/json_file.h"
 #include "io/model_files.h"
 #include "model/config/config_fields.h"
-#include "model/weights/widen.h"
 
 namespace skein {
 namespace {

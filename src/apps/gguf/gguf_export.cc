@@ -15,7 +15,7 @@
 #include "apps/gguf/config_entries.h"
 #include "apps/gguf/tokenizer_entries.h"
 #include "apps/model/adapter_fit.h"
-#include "base/block_quantizer.h"
+#include "base/blocks/block_quantizer.h"
 #include "base/ceil_div.h"
 #include "base/threads/thread_team.h"
 #include "io/gguf_names.h"

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/aligned_buffer.h"
-#include "base/block_quantizer.h"
+#include "base/blocks/block_quantizer.h"
 #include "base/random.h"
 #include "base/threads/thread_team.h"
 #include "bench/kernels/draws.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/block_format.h"
+#include "base/blocks/block_format.h"
 #include "base/dtype.h"
 #include "base/result.h"
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "base/block_format.h"
+#include "base/blocks/block_format.h"
 #include "base/dtype.h"
 #include "kernels/kv_layout.h"
 #include "kernels/linear_shape.h"

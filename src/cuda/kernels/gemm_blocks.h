@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "base/block_format.h"
+#include "base/blocks/block_format.h"
 #include "cuda/kernels/args.h"
 #include "cuda/kernels/dialect.h"
 #include "cuda/kernels/gemm.h"

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/block_format.h"
+#include "base/blocks/block_format.h"
 
 namespace skein::avx512 {
 

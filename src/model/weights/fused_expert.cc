@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "model/weights/widen.h"
+#include "base/convert.h"
 
 namespace skein {
 

@@ -1,11 +1,27 @@
 #include "model/weights/row_source.h"
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
-#include "base/block_quantizer.h"
+#include "base/blocks/block_quantizer.h"
 
 namespace skein {
+namespace {
+
+// Packs rows [first, first + count) of `out` from wide [count, k], rounded to the type of `out`.
+void PackRounded(int32_t first, int32_t count, std::span<const float> wide, PackedWeight* out) {
+  if (out->dtype() != DType::kBlocks) {
+    return out->PackRows(first, count, wide.data(), DType::kF32);
+  }
+  const BlockTraits& traits = TraitsOf(BlockFormat::kQ4_0);
+  const size_t elements = size_t(count) * out->k();
+  std::vector<std::byte> blocks(elements / traits.file_elements * traits.file_bytes);
+  QuantizeBlocks(BlockFormat::kQ4_0, wide.first(elements), blocks.data());
+  out->PackBlocks(first, count, blocks.data(), BlockFormat::kQ4_0);
+}
+
+}  // namespace
 
 void RowSource::Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeight* out) const {
   const int32_t k = out->k(), row = tensor_row + first - row_begin;
@@ -28,22 +44,24 @@ void RowSource::Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeigh
     stored->ReadBlocks(row, count, blocks.data());
     return out->PackBlocks(first, count, blocks.data(), kept);
   }
-  std::vector<float> wide(size_t(count) * k);
+  // A panel's rows at a time stay in the second-level cache. Another form may have its columns side
+  // by side: there, more rows at a time read whole cache lines.
+  std::vector<float> wide(size_t(stored ? count : std::min(count, kPanelCols)) * k);
+  for (const int32_t end = first + count; first < end;) {
+    const int32_t most = stored ? count : kPanelCols - first % kPanelCols;
+    const int32_t rows = std::min(end - first, most);
+    ReadRows(tensor_row + first - row_begin, rows, wide.data());
+    PackRounded(first, rows, wide, out);
+    first += rows;
+  }
+}
+
+void RowSource::ReadRows(int32_t row, int32_t count, float* to) const {
   if (stored) {
-    stored->ReadRows(row, count, wide.data());
+    stored->ReadRows(row, count, to);
   } else {
-    view.ReadRows(row, count, wide.data());
+    view.ReadRows(row, count, to);
   }
-  if (out->dtype() != DType::kBlocks) {
-    return out->PackRows(first, count, wide.data(), DType::kF32);
-  }
-  const size_t row_bytes = size_t(k / kBlockTerms) * TraitsOf(BlockFormat::kQ4_0).file_bytes;
-  std::vector<std::byte> blocks(count * row_bytes);
-  for (int32_t i = 0; i < count; ++i) {
-    QuantizeBlocks(BlockFormat::kQ4_0, std::span(wide).subspan(size_t(i) * k, k),
-                   blocks.data() + i * row_bytes);
-  }
-  out->PackBlocks(first, count, blocks.data(), BlockFormat::kQ4_0);
 }
 
 Status ReadFloats(const ModelFiles& files, const std::string& name, std::vector<float>* out) {

@@ -35,6 +35,10 @@ struct RowSource {
   // blocks, the file's blocks are kept as they are (`keep_blocks`), or rows are rounded to Q4_0.
   // Threads may pack rows of different panels at the same time.
   void Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeight* out) const;
+
+ private:
+  // Reads rows of the tensor or of the other form as f32 to `to` [count, k].
+  void ReadRows(int32_t row, int32_t count, float* to) const;
 };
 
 // Reads all elements of a tensor as f32. Fails as ModelFiles::Find does.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/block_format.h"
+#include "base/blocks/block_format.h"
 #include "base/result.h"
 #include "io/model_files.h"
 #include "model/config/quantization_config.h"

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/ceil_div.h"
+#include "base/convert.h"
 #include "kernels/kernels.h"
 #include "model/weights/fused_expert.h"
-#include "model/weights/widen.h"
 
 namespace skein {
 namespace {
@@ -258,27 +258,29 @@ void TensorLoader::CopyBytes(std::span<const std::byte> from, AlignedBuffer* to)
 }
 
 void TensorLoader::CopyEmbedding(const TensorView& view, ModelWeights* weights) {
-  const size_t hidden = weights->config.hidden_size;
+  constexpr int32_t kRowsPerTicket = 64;
+  const size_t hidden = weights->config.hidden_size, row_bytes = hidden * SizeOf(dtype_);
   const int32_t vocab = weights->config.vocab_size;
-  weights->embedding = AlignedBuffer(vocab * hidden * SizeOf(dtype_));
-  const auto copy_row = [&](int row, int) {
-    std::byte* const to = weights->embedding.data() + row * hidden * SizeOf(dtype_);
-    if (view.dtype == dtype_) {
-      std::memcpy(to, view.Row(row), hidden * SizeOf(view.dtype));
-      return;
-    }
+  weights->embedding = AlignedBuffer(vocab * row_bytes);
+  const auto copy_rows = [&](int ticket, int) {
     std::vector<float> wide(hidden);
-    view.ReadRows(row, 1, wide.data());
-    if (dtype_ == DType::kF32) {
-      std::memcpy(to, wide.data(), hidden * sizeof(float));
-      return;
-    }
-    for (size_t i = 0; i < hidden; ++i) {
-      const Bf16 rounded = ToBf16(wide[i]);
-      std::memcpy(to + 2 * i, &rounded, 2);
+    const int32_t begin = ticket * kRowsPerTicket;
+    for (int32_t row = begin; row < std::min(begin + kRowsPerTicket, vocab); ++row) {
+      std::byte* const to = weights->embedding.data() + row * row_bytes;
+      if (view.dtype == dtype_) {
+        std::memcpy(to, view.Row(row), row_bytes);
+        continue;
+      }
+      view.ReadRows(row, 1, wide.data());
+      const auto* from = reinterpret_cast<const std::byte*>(wide.data());
+      if (dtype_ == DType::kF32) {
+        std::memcpy(to, from, row_bytes);
+      } else {
+        RoundToBf16(from, hidden, reinterpret_cast<Bf16*>(to));
+      }
     }
   };
-  team_.Run(0, vocab, copy_row);
+  team_.Run(0, CeilDiv(vocab, kRowsPerTicket), copy_rows);
 }
 
 void TensorLoader::Report(size_t bytes) {

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/convert.h"
 #include "model/weights/decision_weights.h"
 #include "model/weights/decoder_loader.h"
 #include "model/weights/encoder_loader.h"
 #include "model/weights/encoder_names.h"
 #include "model/weights/model_weight_files.h"
 #include "model/weights/tensor_loader.h"
-#include "model/weights/widen.h"
 
 namespace skein {
 namespace {

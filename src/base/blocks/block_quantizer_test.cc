@@ -1,4 +1,4 @@
-#include "base/block_quantizer.h"
+#include "base/blocks/block_quantizer.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "base/blocks/quantize_q4.h"
 #include "base/dtype.h"
+#include "base/random.h"
 
 namespace skein {
 namespace {
@@ -143,6 +145,37 @@ TEST(QuantizeQ4Test, TheBestOfNineScalesIsUsed) {
       for (float& e : x) e = size * (round % 2 ? normal(random) : std::round(normal(random)));
       QuantizeBlocks(BlockFormat::kQ4_0, x, block.data());
       EXPECT_EQ(block, ReferenceQ4(x)) << size << ", round " << round;
+    }
+  }
+}
+
+// Vectors of every width that this processor has write the same bytes, for blocks of ordinary
+// elements, of zeros, and with scales that are denormal or infinite in F16.
+TEST(QuantizeQ4Test, VectorsOfAnyWidthGiveTheSameBytes) {
+  constexpr int32_t kBytes = 18;
+  Random random(3);
+  for (int32_t count = 1; count <= kMostQ4Lanes; ++count) {
+    std::vector<float> x(size_t(count) * kBlockTerms);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const int64_t kind = count % 2 == 0 ? 0 : static_cast<int64_t>(i / kBlockTerms) % 4;
+      const float size = kind == 0 ? 0.1f : kind == 1 ? 0.0f : kind == 2 ? 1e-6f : 1e6f;
+      x[i] = size * static_cast<float>(2 * random.Uniform() - 1);
+    }
+    const auto quantize = [&](int32_t lanes) {
+      std::vector<std::byte> bytes(size_t(count) * kBytes);
+      for (int32_t first = 0; first < count; first += lanes) {
+        BlocksQ4 blocks;
+        for (; blocks.count < std::min(lanes, count - first); ++blocks.count) {
+          blocks.x[blocks.count] = &x[size_t(first + blocks.count) * kBlockTerms];
+          blocks.out[blocks.count] = &bytes[size_t(first + blocks.count) * kBytes];
+        }
+        QuantizeQ4(blocks, lanes);
+      }
+      return bytes;
+    };
+    const std::vector<std::byte> narrow = quantize(4);
+    for (int32_t lanes = 8; lanes <= LanesQ4(); lanes *= 2) {
+      EXPECT_EQ(quantize(lanes), narrow) << lanes << " lanes, " << count << " blocks";
     }
   }
 }

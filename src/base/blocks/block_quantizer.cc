@@ -1,12 +1,12 @@
-#include "base/block_quantizer.h"
-
-#include <emmintrin.h>
+#include "base/blocks/block_quantizer.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "base/blocks/quantize_q4.h"
 #include "base/check.h"
 #include "base/dtype.h"
 
@@ -18,8 +18,17 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 using Terms = std::span<const float, kBlockTerms>;
 
+// `x` has whole blocks.
 bool AllFinite(std::span<const float> x) {
-  return std::ranges::all_of(x, [](float e) { return std::isfinite(e); });
+  constexpr int32_t kAtOnce = 16;  // a loop of this length becomes vectors
+  int32_t largest[kAtOnce] = {};
+  for (size_t i = 0; i < x.size(); i += kAtOnce) {
+    for (int32_t lane = 0; lane < kAtOnce; ++lane) {
+      const int32_t magnitude = std::bit_cast<int32_t>(x[i + lane]) & 0x7fffffff;
+      largest[lane] = std::max(largest[lane], magnitude);
+    }
+  }
+  return std::ranges::all_of(largest, [](int32_t m) { return m < 0x7f800000; });
 }
 
 // Rounds a number below 2^22 to the nearest integer, ties to even: the sum has no room for fraction
@@ -49,89 +58,6 @@ void QuantizeQ8(Terms x, std::byte* out) {
   for (int32_t i = 0; i < kBlockTerms; ++i) {
     const float q = Nearest(std::clamp(x[i] * inverse, -127.0f, 127.0f));
     out[2 + i] = static_cast<std::byte>(static_cast<int8_t>(q));
-  }
-}
-
-// Four numbers in a vector that every processor has.
-using Four [[gnu::vector_size(16)]] = float;
-using IntFour [[gnu::vector_size(16)]] = int32_t;
-
-Four Select(IntFour mask, Four a, Four b) {
-  return (Four)((mask & (IntFour)a) | (~mask & (IntFour)b));
-}
-
-// The nearest steps, ties to even. They reach from -8 to 7.
-Four StepsOf(Four x, Four inverse) {
-  constexpr float kMagic = 0x1.8p23f;
-  const Four scaled = _mm_max_ps(Four{} - 8.0f, x * inverse);
-  return (_mm_min_ps(Four{} + 7.0f, scaled) + kMagic) - kMagic;
-}
-
-// The nearest numbers of F16, ties to even.
-Four RoundToHalf(Four x) {
-  constexpr int32_t kLeastNormal = 0x38800000, kInfinite = 0x477ff000;  // as bits of floats
-  auto bits = (IntFour)x;
-  const IntFour magnitude = bits & 0x7fffffff;
-  const IntFour special = (magnitude < kLeastNormal) | (magnitude >= kInfinite);
-  if ((special[0] | special[1] | special[2] | special[3]) != 0) {
-    for (int32_t i = 0; i < 4; ++i) x[i] = ToFloat(ToF16(x[i]));
-    return x;
-  }
-  bits += 0xfff + (bits >> 13 & 1);
-  return (Four)(bits & ~0x1fff);
-}
-
-// Blocks of Q4_0 that are quantized side by side: lane b of a vector belongs to block b.
-struct BlocksQ4 {
-  int32_t count = 0;
-  const float* x[4];
-  std::byte* out[4];
-};
-
-// The largest element takes 7 to 9 steps. Nine such scales are tried; the one with the least
-// squared error is used.
-void QuantizeQ4(const BlocksQ4& blocks) {
-  constexpr int32_t kCandidates = 9, kTogether = 3, kHalf = kBlockTerms / 2;
-  Four x[kBlockTerms];
-  for (int32_t b = 0; b < 4; ++b) {
-    const float* from = blocks.x[b < blocks.count ? b : 0];
-    for (int32_t i = 0; i < kBlockTerms; ++i) x[i][b] = from[i];
-  }
-  Four extreme = x[0];
-  for (const Four e : x) {
-    const IntFour larger = ((IntFour)e & 0x7fffffff) > ((IntFour)extreme & 0x7fffffff);
-    extreme = Select(larger, e, extreme);
-  }
-  Four scales[kCandidates], inverses[kCandidates], errors[kCandidates] = {};
-  for (int32_t candidate = 0; candidate < kCandidates; ++candidate) {
-    // The largest element gets the sign of the step -8.
-    const float steps = 7.0f + 0.25f * static_cast<float>(candidate);
-    scales[candidate] = RoundToHalf(extreme / -steps);
-    inverses[candidate] = Select(scales[candidate] == 0.0f, Four{}, 1.0f / scales[candidate]);
-  }
-  for (int32_t first = 0; first < kCandidates; first += kTogether) {
-    for (const Four e : x) {
-#pragma GCC unroll 3
-      for (int32_t i = first; i < first + kTogether; ++i) {
-        const Four miss = e - scales[i] * StepsOf(e, inverses[i]);
-        errors[i] += miss * miss;
-      }
-    }
-  }
-  Four scale = scales[0], inverse = inverses[0], least_error = errors[0];
-  for (int32_t candidate = 1; candidate < kCandidates; ++candidate) {
-    const IntFour better = errors[candidate] < least_error;
-    scale = Select(better, scales[candidate], scale);
-    inverse = Select(better, inverses[candidate], inverse);
-    least_error = Select(better, errors[candidate], least_error);
-  }
-  for (int32_t b = 0; b < blocks.count; ++b) PutHalf(ToF16(scale[b]), blocks.out[b]);
-  for (int32_t i = 0; i < kHalf; ++i) {
-    const Four low = StepsOf(x[i], inverse) + 8.0f, high = StepsOf(x[i + kHalf], inverse) + 8.0f;
-    const auto both = __builtin_convertvector(low + 16.0f * high, IntFour);
-    for (int32_t b = 0; b < blocks.count; ++b) {
-      blocks.out[b][2 + i] = static_cast<std::byte>(both[b]);
-    }
   }
 }
 
@@ -271,9 +197,10 @@ void QuantizeBlocks(BlockFormat format, std::span<const float> x, std::byte* out
   const BlockTraits& traits = TraitsOf(format);
   const auto elements = static_cast<size_t>(traits.file_elements);
   SKEIN_CHECK(x.size() % elements == 0);
+  const int32_t lanes = LanesQ4();
   BlocksQ4 q4;
-  const auto quantize_q4 = [&q4] {
-    if (q4.count > 0) QuantizeQ4(q4);
+  const auto quantize_q4 = [&] {
+    if (q4.count > 0) QuantizeQ4(q4, lanes);
     q4.count = 0;
   };
   for (; !x.empty(); x = x.subspan(elements), out += traits.file_bytes) {
@@ -287,7 +214,7 @@ void QuantizeBlocks(BlockFormat format, std::span<const float> x, std::byte* out
     } else {
       q4.x[q4.count] = block.data();
       q4.out[q4.count] = out;
-      if (++q4.count == 4) quantize_q4();
+      if (++q4.count == lanes) quantize_q4();
     }
   }
   quantize_q4();

@@ -1,4 +1,4 @@
-#include "base/block_format.h"
+#include "base/blocks/block_format.h"
 
 #include <cmath>
 #include <cstring>

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "base/block_format.h"
+#include "base/blocks/block_format.h"
 
 namespace skein {
 
