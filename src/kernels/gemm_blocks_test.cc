@@ -283,6 +283,7 @@ TEST_P(GemmBlocksTest, SwiGluIsTheProductsAndThenSiluMul) {
         kernels_->SiluMul(gate, gate + half, half, &expected[size_t(r) * half], DType::kF32);
       }
       call.up_begin = half;
+      call.activation = Activation::kSilu;
       call.n_end = half;
       call.out = out.data();
       call.ldo = half;

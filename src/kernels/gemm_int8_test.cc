@@ -199,6 +199,7 @@ TEST_P(GemmInt8Test, SwiGluIsTheProductsAndThenSiluMul) {
         kernels_->SiluMul(gate, gate + half, half, &expected[size_t(r) * half], DType::kBf16);
       }
       call.up_begin = half;
+      call.activation = Activation::kSilu;
       call.out = out.data();
       call.ldo = half;
       call.out_dtype = DType::kBf16;

@@ -218,6 +218,7 @@ TEST_P(GemmTest, TilesOfRowsHaveTheBitsOfRows) {
                        .w = &w,
                        .n_end = half,
                        .up_begin = up_begin,
+                       .activation = Activation::kSilu,
                        .out = expected.data(),
                        .ldo = half,
                        .out_dtype = DType::kBf16};
@@ -309,6 +310,7 @@ TEST_P(GemmTest, SwiGluIsTheProductsAndThenSiluMul) {
           kernels_->SiluMul(gate, gate + half, half, &expected[r * row_bytes], out_dtype);
         }
         call.up_begin = half;
+        call.activation = Activation::kSilu;
         call.out = out.data();
         call.ldo = half;
         call.out_dtype = out_dtype;
@@ -345,7 +347,7 @@ TEST_P(GemmTest, GatesHaveAnyActivation) {
     for (const Activation activation :
          {Activation::kNone, Activation::kRelu, Activation::kGelu, Activation::kGeluTanh,
           Activation::kSilu, Activation::kClampedSwiglu}) {
-      call.gate_activation = activation;
+      call.activation = activation;
       kernels_->Gemm(call);
       std::vector<float> expected(out.size());
       const ScopedFpMode fp_mode;
@@ -354,6 +356,44 @@ TEST_P(GemmTest, GatesHaveAnyActivation) {
         expected[i] = reference::Gated(activation, *gate, gate[kHalf]);
       }
       EXPECT_TRUE(SameBits(out, expected)) << NameOf(dtype) << ' ' << static_cast<int>(activation);
+    }
+  }
+}
+
+TEST_P(GemmTest, ResultsHaveAnyActivation) {
+  constexpr int32_t kRows = 21, kCols = 41, kTerms = 70;
+  const std::vector<float> bias = random_.Floats(kCols, DType::kF32, Range::kPlain);
+  for (const DType dtype : {DType::kF32, DType::kBf16}) {
+    const TypedArray a(random_.Floats(size_t{kRows} * kTerms, dtype, Range::kPlain), dtype);
+    PackedWeight w(kCols, kTerms, dtype);
+    w.PackRows(0, kCols, random_.Floats(size_t{kCols} * kTerms, dtype, Range::kPlain).data(),
+               DType::kF32);
+    std::vector<float> sums(size_t{kRows} * kCols), expected(sums.size());
+    GemmCall call = {.a = a.data(),
+                     .lda = kTerms,
+                     .m = kRows,
+                     .w = &w,
+                     .n_end = kCols,
+                     .bias = bias.data(),
+                     .out = sums.data(),
+                     .ldo = kCols};
+    kernels_->Gemm(call);
+    for (const Activation activation :
+         {Activation::kRelu, Activation::kGelu, Activation::kGeluTanh, Activation::kSilu}) {
+      const ScopedFpMode fp_mode;
+      for (size_t i = 0; i < sums.size(); ++i) {
+        expected[i] = reference::Activate(activation, sums[i]);
+      }
+      for (const DType out_dtype : {DType::kF32, DType::kBf16}) {
+        const TypedArray typed(expected, out_dtype);
+        std::vector<std::byte> out(sums.size() * SizeOf(out_dtype));
+        call.activation = activation;
+        call.out = out.data();
+        call.out_dtype = out_dtype;
+        kernels_->Gemm(call);
+        EXPECT_EQ(std::memcmp(out.data(), typed.data(), out.size()), 0)
+            << NameOf(dtype) << ' ' << NameOf(out_dtype) << ' ' << static_cast<int>(activation);
+      }
     }
   }
 }

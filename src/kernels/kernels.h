@@ -77,7 +77,8 @@ struct GemmCall {
   // * up, or kClampedSwiglu of both, where gate is sum + bias of column n, and up is sum + bias of
   // column n + up_begin. Needs n_end <= up_begin and no add_to_out.
   int32_t up_begin = 0;
-  Activation gate_activation = Activation::kSilu;
+  // Of the gate; in a product without a gate, of sum + bias, which needs no add_to_out.
+  Activation activation = Activation::kNone;
   void* out = nullptr;            // [m, n] of out_dtype, row stride ldo elements
   int64_t ldo = 0;                // >= n_end - out_begin
   int32_t out_begin = 0;          // the column of w that is out's first column; <= n_begin

@@ -250,6 +250,7 @@ class ProductBench {
           .n_end = std::min(col + cut.cols, n),
           .add_to_out = product_.residual,
           .up_begin = product_.swiglu ? n : 0,
+          .activation = product_.swiglu ? Activation::kSilu : Activation::kNone,
           .out = out + first * static_cast<int64_t>(SizeOf(out_dtype)),
           .ldo = ldo,
           .out_begin = heads ? col : 0,

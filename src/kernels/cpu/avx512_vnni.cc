@@ -45,9 +45,11 @@ struct Int8Product : DotOperands {
   static Sums Start(const PackedWeight& w, int32_t panel) {
     return _mm512_loadu_si512(w.offsets() + kPanelCols * panel);
   }
-  static void Finish(const GemmCall& call, float* c, int64_t ldc, int32_t row, int32_t rows,
-                     int32_t column) {
-    ScaleSums<avx512::Vec>(call, c, ldc, row, rows, column);
+  // As ScaleSums.
+  static __m512 Finish(const GemmCall& call, int32_t row, int32_t column, Sums sums) {
+    const __m512 scaled =
+        _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(call.a_scales[row]));
+    return _mm512_mul_ps(scaled, _mm512_loadu_ps(call.w->scales() + column));
   }
 };
 

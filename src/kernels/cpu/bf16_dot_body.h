@@ -90,8 +90,9 @@ struct Bf16Product : Step {
     }
   }
   static __m512 Start(const PackedWeight& /*w*/, int32_t /*panel*/) { return Step::Zero(); }
-  static void Finish(const GemmCall& /*call*/, float* /*c*/, int64_t /*ldc*/, int32_t /*row*/,
-                     int32_t /*rows*/, int32_t /*column*/) {}
+  static __m512 Finish(const GemmCall& /*call*/, int32_t /*row*/, int32_t /*column*/, __m512 sums) {
+    return sums;
+  }
 };
 
 }  // namespace

@@ -71,7 +71,9 @@ class CpuKernels final : public Kernels {
     SKEIN_CHECK(call.n_begin < call.n_end && call.n_end <= call.w->n());
     SKEIN_CHECK(call.n_end % kPanelCols == 0 || call.n_end == call.w->n());
     SKEIN_CHECK(IsComputeType(call.out_dtype));
-    SKEIN_CHECK(!call.add_to_out || (call.out_dtype == DType::kF32 && call.up_begin == 0));
+    SKEIN_CHECK(!call.add_to_out || (call.out_dtype == DType::kF32 && call.up_begin == 0 &&
+                                     call.activation == Activation::kNone));
+    SKEIN_CHECK(call.up_begin > 0 || call.activation != Activation::kClampedSwiglu);
     if (call.up_begin != 0) {
       SKEIN_CHECK(call.up_begin % kPanelCols == 0 && call.n_end % kPanelCols == 0);
       SKEIN_CHECK(call.n_end <= call.up_begin && call.n_end <= call.w->n() - call.up_begin);

@@ -172,7 +172,8 @@ inline void FinishPanel(const GemmCall& call, const float* c, const float* up, i
   const int32_t out_column = column - call.out_begin;
   const V zero = V::Set(0.0f);
   const bool biased = call.bias != nullptr;
-  if (n == 16 && !biased && up == nullptr && call.out_dtype == DType::kF32) {
+  const bool activated = up == nullptr && call.activation != Activation::kNone;
+  if (n == 16 && !biased && up == nullptr && !activated && call.out_dtype == DType::kF32) {
     float* out = static_cast<float*>(call.out) + row_begin * call.ldo + out_column;
     for (int32_t r = 0; r < rows; ++r, out += call.ldo, c += ldc) {
       const V v = V::Load(c);
@@ -189,8 +190,9 @@ inline void FinishPanel(const GemmCall& call, const float* c, const float* up, i
     if (biased) v = v + bias;
     if (up != nullptr) {
       const V u = V::Load(up + r * ldc);
-      v = Gated(call.gate_activation, v, biased ? u + up_bias : u);
+      v = Gated(call.activation, v, biased ? u + up_bias : u);
     }
+    if (activated) v = Activated(call.activation, v);
     if (call.add_to_out) v = V::LoadFirst(static_cast<const float*>(call.out) + index, n) + v;
     StoreAs(v, call.out, call.out_dtype, index, n);
   }

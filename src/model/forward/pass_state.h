@@ -91,7 +91,7 @@ struct PassState {
   int64_t piece_stride() const { return row_tiles ? kRowTileElements : kRowPiece; }
   // The terms of a key in RelativeAttention, by the table's rows.
   float* KeyTerms(int32_t head, int32_t token) const {
-    return workspace.up +
+    return workspace.key_terms +
            (int64_t{head} * limits.max_tokens + token) * config().encoder.relative.num_rows();
   }
   // Output i of the present chunk.

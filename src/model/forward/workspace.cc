@@ -151,9 +151,8 @@ ForwardWorkspace::Sizes ForwardWorkspace::Place(const ModelConfig& config, DType
   auto* const beside = reinterpret_cast<float*>(collected ? own_kv_out : q);
   x_out = in_place ? x : beside;
   h = carver.Take<std::byte>(chunk_rows * hidden * t);
-  const bool has_up = config.is_bert_family() || config.decision.num_layers > 0;
-  const size_t key_terms = config.num_heads * tokens * config.encoder.relative.num_rows();
-  up = carver.Take<float>(std::max(has_up ? chunk * padded : 0, key_terms) * sizeof(float));
+  const size_t num_key_terms = config.num_heads * tokens * config.encoder.relative.num_rows();
+  key_terms = carver.Take<float>(num_key_terms * sizeof(float));
   const size_t kv_width = size_t(config.num_kv_heads) * config.head_dim;
   const size_t qkv_width = config.decoder.qk_norm_spans_heads ? q_width + 2 * kv_width : 0;
   const size_t linear_width =

@@ -135,9 +135,8 @@ struct ForwardWorkspace {
   // [StateLayout::layer_floats()]: the state of a row between two chunks, if the row's state is not
   // kept.
   float* own_state = nullptr;
-  // [chunk, intermediate_padded], for layers whose MLP has no gate. Before, of RelativeAttention:
-  // [num_heads, max_tokens, num_rows], the products of keys with its table.
-  float* up = nullptr;
+  // [num_heads, max_tokens, num_rows] of RelativeAttention: the products of keys with its table.
+  float* key_terms = nullptr;
   // [chunk, widest], for products that other operators finish, if the model has some: the product
   // of q, k and v, of a branch, of a linear layer's input, or of the gates of attention.
   float* sums = nullptr;

@@ -102,7 +102,7 @@ void ExpertsOperator::GateUp(const GroupedCut::Ticket& ticket) {
   GemmCall call =
       pass_.CallOn(expert.gate_up, RowsOf(&ForwardWorkspace::expert_in, c.hidden_size), 0, slot);
   call.bias = expert.gate_up_bias.empty() ? nullptr : expert.gate_up_bias.data();
-  call.gate_activation = c.activation;
+  call.activation = c.activation;
   call.m = std::min(ticket.cut->rows, pass_.expert_routes.num_slots(ticket.group) - ticket.row);
   call.n_begin = ticket.col;
   call.n_end = std::min(ticket.col + ticket.cut->cols, padded);

@@ -54,7 +54,7 @@ GemmCall GateUpOperator::CallOn(const Part& part, int32_t up_begin) const {
 void GateUpOperator::RunFused(const Part& part) {
   GemmCall call = CallOn(part, 0);
   call.up_begin = padded_;
-  call.gate_activation = pass_.config().activation;
+  call.activation = pass_.config().activation;
   call.out = pass_.workspace.act + size_t(part.row) * pass_.act_width(index_) * pass_.t;
   call.ldo = pass_.act_width(index_);
   call.out_dtype = pass_.weights().dtype;

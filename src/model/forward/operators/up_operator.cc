@@ -23,23 +23,17 @@ void UpOperator::Run(int32_t ticket) {
   const int64_t padded = layer_.gate_up.n();
   const int32_t row = cut_.row_begin(ticket);
   const int32_t col = cut_.col_begin(ticket);
-  const int32_t end = std::min(col + cut_.cols, layer_.gate_up.n());
-  const int32_t num_rows = std::min(cut_.rows, range_.count - row);
-  float* const sums = pass_.workspace.up + row * padded;
   GemmCall call =
       pass_.CallOn(layer_.gate_up, {&ForwardWorkspace::h, layer_.gate_up.k()}, range_.first, row);
-  call.m = num_rows;
+  call.m = std::min(cut_.rows, range_.count - row);
   call.n_begin = col;
-  call.n_end = end;
+  call.n_end = std::min(col + cut_.cols, layer_.gate_up.n());
   call.bias = layer_.gate_up_bias.data();
-  call.out = sums;
+  call.activation = activation_;
+  call.out = pass_.workspace.act + row * padded * pass_.t;
   call.ldo = padded;
+  call.out_dtype = pass_.weights().dtype;
   pass_.kernels().Gemm(call);
-  for (int64_t i = 0; i < num_rows; ++i) {
-    pass_.kernels().Activate(activation_, sums + i * padded + col, end - col,
-                             pass_.workspace.act + ((row + i) * padded + col) * pass_.t,
-                             pass_.weights().dtype);
-  }
 }
 
 }  // namespace skein
