@@ -77,7 +77,7 @@ struct GemmCall {
   // * up, or kClampedSwiglu of both, where gate is sum + bias of column n, and up is sum + bias of
   // column n + up_begin. Needs n_end <= up_begin and no add_to_out.
   int32_t up_begin = 0;
-  // Of the gate; in a product without a gate, of sum + bias, which needs no add_to_out.
+  // Applied to the gate; without a gate, to sum + bias, which needs no add_to_out.
   Activation activation = Activation::kNone;
   void* out = nullptr;            // [m, n] of out_dtype, row stride ldo elements
   int64_t ldo = 0;                // >= n_end - out_begin
