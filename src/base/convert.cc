@@ -9,9 +9,9 @@
 namespace skein {
 namespace {
 
-// All functions below take or give whole vectors of the smallest x86-64, and leave the rest of a
-// row to the scalar functions of dtype.h. Integer operations keep every bit of NaN and denormals
-// and do not depend on the thread's floating-point modes.
+// Whole vectors, which every x86-64 has, take the functions below; the rest of a row takes the
+// scalar ones of dtype.h. NaN and denormals keep their bits in any floating-point mode: operations
+// are on integers, but for one product that is exact and no denormal.
 constexpr int64_t kHalves = 8;  // 16-bit elements of a vector
 
 __m128i Select(__m128i mask, __m128i yes, __m128i no) {

@@ -1,13 +1,20 @@
 #include "base/memory_limit.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
+#include <array>
+#include <cerrno>
+#include <charconv>
 #include <initializer_list>
 #include <limits>
-#include <sstream>
+#include <new>
+#include <span>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace skein {
@@ -36,22 +43,54 @@ const GroupFiles kVersion1 = {{"memory.limit_in_bytes"},
 const GroupFiles kVersion2 = {
     {"memory.max", "memory.high"}, "memory.current", {"inactive_file", "active_file"}};
 
+// Reads the start of a file of the system, as much as fits; nothing if there is no such file. Takes
+// no memory: that may be what lacks.
+std::string_view ReadStart(const std::string& path, std::span<char> buffer) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  size_t size = 0;
+  while (size < buffer.size()) {
+    const ssize_t count = read(file, buffer.data() + size, buffer.size() - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    size += static_cast<size_t>(count);
+  }
+  close(file);
+  return {buffer.data(), size};
+}
+using FileBuffer = std::array<char, 16384>;  // the files have some 2,000 bytes
+
+// Takes the first line off *text.
+std::string_view TakeLine(std::string_view* text) {
+  const std::string_view line = text->substr(0, text->find('\n'));
+  text->remove_prefix(std::min(line.size() + 1, text->size()));
+  return line;
+}
+
+// The number at the start of a text; nullopt if there is something else.
+std::optional<int64_t> NumberAt(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  return number;
+}
+
 // The number in a one-line file; nullopt if there is a word instead ("max"), or no such file.
 std::optional<int64_t> ReadNumber(const std::string& path) {
-  std::ifstream file(path);
-  int64_t number = 0;
-  if (file >> number) return number;
-  return std::nullopt;
+  FileBuffer buffer;
+  return NumberAt(ReadStart(path, buffer));
 }
 
 // The number behind `key` in a file of lines "key number ..."; nullopt if there is no such line.
-std::optional<int64_t> ReadKey(const std::string& path, const std::string& key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string word;
-    int64_t number = 0;
-    if (words >> word >> number && word == key) return number;
+std::optional<int64_t> ReadKey(const std::string& path, std::string_view key) {
+  constexpr std::string_view kBlanks = " \t";
+  FileBuffer buffer;
+  for (std::string_view text = ReadStart(path, buffer); !text.empty();) {
+    std::string_view line = TakeLine(&text);
+    if (!line.starts_with(key)) continue;
+    line.remove_prefix(key.size());
+    const size_t blanks = std::min(line.find_first_not_of(kBlanks), line.size());
+    if (blanks > 0) return NumberAt(line.substr(blanks));
   }
   return std::nullopt;
 }
@@ -97,11 +136,13 @@ int64_t ReadMemoryLine(const std::string& path, const std::string& key) {
 std::optional<GroupMemory> ReadGroupMemory(const MemoryFiles& files) {
   const int64_t machine_bytes = ReadMemoryLine(files.proc + "/meminfo", "MemTotal:");
   std::optional<GroupMemory> found;
-  std::ifstream groups(files.proc + "/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {  // "4:memory:/path", "0::/path"
+  FileBuffer buffer;
+  for (std::string_view groups = ReadStart(files.proc + "/self/cgroup", buffer); !groups.empty();) {
+    const std::string line(TakeLine(&groups));  // "4:memory:/path", "0::/path"
     const size_t first = line.find(':');
-    const size_t second = line.find(':', std::min(first, line.size() - 1) + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
+    if (first == std::string::npos) continue;
+    const size_t second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
     const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
     const std::string path = line.substr(second + 1);
     if (controllers.find(",memory,") != std::string::npos) {
@@ -163,6 +204,13 @@ void MemoryCeiling::SetMax(int64_t mapped_bytes) {
 }
 
 void MemoryCeiling::Update() {
+  try {
+    Adapt();
+  } catch (const std::bad_alloc&) {  // the names of the files need memory
+  }
+}
+
+void MemoryCeiling::Adapt() {
   const bool was_limited = limit_bytes_ > 0;
   const auto group = ReadLimit();
   if (limit_bytes_ == 0) {

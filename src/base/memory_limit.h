@@ -55,7 +55,8 @@ class MemoryCeiling {
   explicit MemoryCeiling(int64_t own_limit_bytes, MemoryFiles files = {});
 
   // Adapts the ceiling to what is left now. Call it from time to time: other processes of the
-  // groups take memory, too, and limits change. Takes some 0.1 ms.
+  // groups take memory, too, and limits change. Takes some 0.1 ms. If even this finds no memory,
+  // the ceiling stays until the next call.
   void Update();
 
   // The lowest limit, as of the last Update; 0: there is none.
@@ -64,6 +65,7 @@ class MemoryCeiling {
   int64_t room_bytes() const { return room_bytes_; }
 
  private:
+  void Adapt();
   std::optional<GroupMemory> ReadLimit();
   void SetMax(int64_t mapped_bytes);
 

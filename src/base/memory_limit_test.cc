@@ -16,6 +16,9 @@
 #include <thread>
 #include <vector>
 
+#include "testing/counted_allocations.h"
+#include "testing/failing_allocations.h"
+
 namespace skein {
 namespace {
 
@@ -219,6 +222,35 @@ TEST_F(MemoryLimitTest, TheCeilingRefusesMemory) {
               const bool restored = before.rlim_cur == after.rlim_cur;
               return ceiling.limit_bytes() == 0 && restored && during.rlim_cur < after.rlim_cur ? 0
                                                                                                 : 1;
+            }),
+            0);
+}
+
+// Whichever allocation of an update fails, the ceiling stays as it was, and the next update adapts
+// it.
+TEST_F(MemoryLimitTest, AnUpdateWithoutMemoryKeepsTheCeiling) {
+  const fs::path deep = "/a-group-whose-name-takes-memory/and-another-one";
+  Write("proc/self/cgroup", "0::" + deep.string() + "\n");
+  WriteGroup2("cgroup" + deep.string(), Mib(1024), 100, 0);
+  EXPECT_EQ(ExitStatusOf([&] {
+              MemoryCeiling ceiling(0, files_);
+              ceiling.Update();
+              rlimit before{}, after{};
+              getrlimit(RLIMIT_DATA, &before);
+              int64_t num_failed = 0;
+              for (int64_t n = 0, failed = 1; failed > 0; ++n, num_failed += failed) {
+                testing::FailingAllocations::Begin(n, 1);
+                ceiling.Update();
+                failed = testing::FailingAllocations::End();
+                getrlimit(RLIMIT_DATA, &after);
+                if (after.rlim_cur != before.rlim_cur) return 1;
+                if (ceiling.limit_bytes() != 1024 * kMib) return 2;
+              }
+              if (num_failed < 5) return 3;
+              WriteGroup2("cgroup" + deep.string(), Mib(1024), 200, 0);
+              ceiling.Update();
+              getrlimit(RLIMIT_DATA, &after);
+              return after.rlim_cur < before.rlim_cur ? 0 : 4;
             }),
             0);
 }

@@ -1,7 +1,5 @@
 #include "base/blocks/quantize_q4.h"
 
-#include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 

@@ -32,16 +32,14 @@ struct Operands {
 
 template <bool kFromMemory>
 void RunInstruction(Operands& operands) {
-  const auto load = [](const void* p) __attribute__((target("avx2"))) {
-    return _mm256_loadu_si256(static_cast<const __m256i*>(p));
-  };
-  __m256i sums = load(operands.sums);
-  const __m256i x = load(operands.unsigned_bytes);
+  const auto& memory = *reinterpret_cast<const __m256i_u*>(operands.signed_bytes);
+  __m256i sums = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(operands.sums));
+  const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(operands.unsigned_bytes));
   if constexpr (kFromMemory) {
-    const auto& memory = *reinterpret_cast<const __m256i_u*>(operands.signed_bytes);
     __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(x), "m"(memory));
   } else {
-    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(x), "x"(load(operands.signed_bytes)));
+    const __m256i y = _mm256_loadu_si256(&memory);
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(x), "x"(y));
   }
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(operands.sums), sums);
 }
