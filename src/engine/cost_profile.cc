@@ -17,7 +17,8 @@ namespace {
 constexpr TimeUs kShortProfileUs = 700'000;
 constexpr TimeUs kProfileUs = 4'000'000;
 
-constexpr double kShortStepUs = 100'000;
+// Steps up to this time, and up to this share of a profile's, are measured twice.
+constexpr double kShortStepUs = 100'000, kShortStepShare = 0.25;
 constexpr size_t kMinCostSamples = 3;
 
 }  // namespace
@@ -195,10 +196,7 @@ CostProfileLimits ProfileLimitsOf(const SchedulerConfig& config) {
 
 CostProfile::CostProfile(StepProfiler* profiler, const Clock* clock,
                          const CostProfileLimits& limits)
-    : profiler_(profiler),
-      clock_(clock),
-      limit_us_(limits.time_us),
-      short_step_us_(std::min(kShortStepUs, static_cast<double>(limits.time_us) / 4)) {
+    : profiler_(profiler), clock_(clock), limit_us_(limits.time_us) {
   const auto cacheable = static_cast<int32_t>(
       std::min<int64_t>(limits.max_model_len, int64_t{profiler->num_kv_blocks()} * kBlockTokens));
   const int32_t context = profiler->retains_all() ? cacheable : limits.max_model_len;
@@ -252,14 +250,15 @@ bool CostProfile::Measure(const std::atomic<bool>& stop) {
 // touches memory that no step has touched yet.
 std::optional<double> CostProfile::LeastOfTwoUs(std::span<const ProfileRow> rows,
                                                 const std::atomic<bool>& stop) {
-  double least_us = short_step_us_;
+  const double short_us = std::min(kShortStepUs, kShortStepShare * static_cast<double>(limit_us_));
+  double least_us = short_us;
   for (int run = next_ == 0 ? -1 : 0; run < 2; ++run) {
     const TimeUs begin_us = clock_->NowUs();
     const std::optional<double> us = profiler_->TryUs(rows, stop);
     used_us_ += clock_->NowUs() - begin_us;
     if (!us) return std::nullopt;
     if (run < 0) continue;
-    if (run == 0 && *us >= short_step_us_) return us;
+    if (run == 0 && *us >= short_us) return us;
     least_us = std::min(least_us, *us);
   }
   return least_us;

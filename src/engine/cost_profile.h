@@ -127,8 +127,7 @@ class CostProfile {
   StepProfiler* const profiler_;
   const Clock* const clock_;
   const TimeUs limit_us_;
-  const double short_step_us_;  // steps up to this time are measured twice
-  TimeUs used_us_ = 0;          // interrupted measurements included
+  TimeUs used_us_ = 0;  // interrupted measurements included
   std::vector<std::vector<ProfileRow>> steps_;
   size_t next_ = 0;  // in steps_
   bool lacked_memory_ = false;

@@ -1,31 +1,20 @@
 #include "kernels/quantize.h"
 
 #include <algorithm>
+#include <bit>
+
+#include "base/magnitude.h"
 
 namespace skein {
-
 namespace {
 
 // Elements of a row that are handled side by side: a loop of this length becomes vectors.
 constexpr int32_t kAtOnce = 16;
 
-uint32_t LargestMagnitude(const float* x, int32_t n) {
-  int32_t largest[kAtOnce] = {};
-  const auto note = [&](int32_t lane, float e) {
-    largest[lane] = std::max(largest[lane], std::bit_cast<int32_t>(e) & 0x7fffffff);
-  };
-  int32_t i = 0;
-  for (; i + kAtOnce <= n; i += kAtOnce) {
-    for (int32_t lane = 0; lane < kAtOnce; ++lane) note(lane, x[i + lane]);
-  }
-  for (; i < n; ++i) note(0, x[i]);
-  return static_cast<uint32_t>(*std::max_element(largest, largest + kAtOnce));
-}
-
 }  // namespace
 
 float QuantizeRow(const float* x, int32_t n, int8_t* out) {
-  const Int8Scale scale = Int8ScaleOf(LargestMagnitude(x, n));
+  const Int8Scale scale = Int8ScaleOf(LargestMagnitude({x, static_cast<size_t>(n)}));
   if (scale.inverse == 0.0f) {
     std::fill_n(out, n, int8_t{0});
     return scale.scale;

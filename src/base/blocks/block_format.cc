@@ -8,8 +8,6 @@
 namespace skein {
 namespace {
 
-constexpr int32_t kPartsOfSuper = kSuperElements / kBlockTerms;
-
 uint8_t ByteAt(const std::byte* bytes, int32_t i) { return std::to_integer<uint8_t>(bytes[i]); }
 
 uint16_t HalfAt(const std::byte* bytes) {
@@ -84,7 +82,7 @@ void ReadNibblesOfSuper(const std::byte* bytes, uint8_t* u) {
 
 // Bit p of 32 bytes is the fifth bit of the elements of part p.
 void AddFifthBitsOfSuper(const std::byte* bytes, uint8_t* u) {
-  for (int32_t part = 0; part < kPartsOfSuper; ++part, u += kBlockTerms) {
+  for (int32_t part = 0; part < kBlocksOfSuper; ++part, u += kBlockTerms) {
     for (int32_t i = 0; i < kBlockTerms; i += 8) {
       AddUpperBits(LoadWord(bytes + i) >> part & kEach, u + i);
     }
@@ -106,7 +104,7 @@ void ReadQ6KElements(const std::byte* bytes, FileBlock* out) {
 
 void ReadIq4XsScales(const std::byte* bytes, FileBlock* out) {
   const uint16_t high = HalfAt(bytes + 2);
-  for (int32_t i = 0; i < kPartsOfSuper; ++i) {
+  for (int32_t i = 0; i < kBlocksOfSuper; ++i) {
     const int32_t low = ByteAt(bytes + 4, i / 2) >> 4 * (i % 2) & 15;
     out->scales[i] = static_cast<uint8_t>((low | (high >> 2 * i & 3) << 4) - 32);
   }
@@ -187,7 +185,7 @@ FileBlock ReadFileBlock(BlockFormat format, const std::byte* bytes) {
       ReadQ6KElements(bytes, &block);
       break;
     case BlockFormat::kIq4Xs:
-      for (int32_t i = 0; i < kPartsOfSuper; ++i) {
+      for (int32_t i = 0; i < kBlocksOfSuper; ++i) {
         ReadNibbles(bytes + 8 + 16 * i, block.u + kBlockTerms * i);
       }
       break;

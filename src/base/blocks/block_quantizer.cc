@@ -9,27 +9,16 @@
 #include "base/blocks/quantize_q4.h"
 #include "base/check.h"
 #include "base/dtype.h"
+#include "base/magnitude.h"
 
 namespace skein {
 namespace {
 
-constexpr int32_t kParts = kSuperElements / kBlockTerms;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 using Terms = std::span<const float, kBlockTerms>;
 
-// `x` has whole blocks.
-bool AllFinite(std::span<const float> x) {
-  constexpr int32_t kAtOnce = 16;  // a loop of this length becomes vectors
-  int32_t largest[kAtOnce] = {};
-  for (size_t i = 0; i < x.size(); i += kAtOnce) {
-    for (int32_t lane = 0; lane < kAtOnce; ++lane) {
-      const int32_t magnitude = std::bit_cast<int32_t>(x[i + lane]) & 0x7fffffff;
-      largest[lane] = std::max(largest[lane], magnitude);
-    }
-  }
-  return std::ranges::all_of(largest, [](int32_t m) { return m < 0x7f800000; });
-}
+bool AllFinite(std::span<const float> x) { return LargestMagnitude(x) < 0x7f800000; }
 
 // Rounds a number below 2^22 to the nearest integer, ties to even: the sum has no room for fraction
 // bits.
@@ -50,9 +39,7 @@ void PutNan(int32_t bytes, std::byte* out) {
 
 // The scale is the largest magnitude over 127.
 void QuantizeQ8(Terms x, std::byte* out) {
-  float largest = 0.0f;
-  for (const float e : x) largest = std::max(largest, std::abs(e));
-  const F16 half = ToF16(largest / 127.0f);
+  const F16 half = ToF16(std::bit_cast<float>(LargestMagnitude(x)) / 127.0f);
   const float inverse = InverseOf(ToFloat(half));
   PutHalf(half, out);
   for (int32_t i = 0; i < kBlockTerms; ++i) {
@@ -149,9 +136,9 @@ IntegerLine BestIntegerLine(Terms x, const Line& line, float d, float dmin) {
 
 // d and dmin are such that the largest scale and the largest minimum of the eight lines are 63.
 void QuantizeQ4K(std::span<const float> x, std::byte* out) {
-  Line lines[kParts];
+  Line lines[kBlocksOfSuper];
   float scale = 0.0f, minimum = 0.0f;
-  for (int32_t part = 0; part < kParts; ++part) {
+  for (int32_t part = 0; part < kBlocksOfSuper; ++part) {
     lines[part] = BestLine(x.subspan(kBlockTerms * part).first<kBlockTerms>());
     scale = std::max(scale, lines[part].scale);
     minimum = std::max(minimum, lines[part].minimum);
@@ -162,7 +149,7 @@ void QuantizeQ4K(std::span<const float> x, std::byte* out) {
   std::byte *bits = out + 4, *nibbles = out + 16;
   std::fill(bits, nibbles, std::byte{0});
   uint8_t u[kSuperElements];
-  for (int32_t part = 0; part < kParts; ++part) {
+  for (int32_t part = 0; part < kBlocksOfSuper; ++part) {
     const IntegerLine line = BestIntegerLine(x.subspan(kBlockTerms * part).first<kBlockTerms>(),
                                              lines[part], ToFloat(d), ToFloat(dmin));
     for (int32_t i = 0; i < kBlockTerms; ++i) {

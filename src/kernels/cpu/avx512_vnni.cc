@@ -45,11 +45,8 @@ struct Int8Product : DotOperands {
   static Sums Start(const PackedWeight& w, int32_t panel) {
     return _mm512_loadu_si512(w.offsets() + kPanelCols * panel);
   }
-  // As ScaleSums.
   static __m512 Finish(const GemmCall& call, int32_t row, int32_t column, Sums sums) {
-    const __m512 scaled =
-        _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(call.a_scales[row]));
-    return _mm512_mul_ps(scaled, _mm512_loadu_ps(call.w->scales() + column));
+    return Scaled<avx512::Vec>(call, {_mm512_cvtepi32_ps(sums)}, row, column).v;
   }
 };
 

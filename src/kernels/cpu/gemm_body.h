@@ -152,14 +152,18 @@ inline void WidenRows(const uint16_t* a, int64_t lda, int rows, int32_t k, float
   }
 }
 
-// Turns sums of int8 products c [rows, 16] of one panel into f32, in place, by the scales of rows
-// and columns.
+// 16 sums of int8 products of a row, from `column` on, times the scales of row and columns.
+template <class V>
+inline V Scaled(const GemmCall& call, V sums, int32_t row, int32_t column) {
+  return sums * V::Set(call.a_scales[row]) * V::Load(call.w->scales() + column);
+}
+
+// Turns sums of int8 products c [rows, 16] of one panel into f32, in place.
 template <class V>
 inline void ScaleSums(const GemmCall& call, float* c, int64_t ldc, int32_t row_begin, int32_t rows,
                       int32_t column) {
-  const V scale = V::Load(call.w->scales() + column);
   for (int32_t r = 0; r < rows; ++r, c += ldc) {
-    (V::LoadInts(c) * V::Set(call.a_scales[row_begin + r]) * scale).Store(c);
+    Scaled(call, V::LoadInts(c), row_begin + r, column).Store(c);
   }
 }
 

@@ -269,14 +269,12 @@ void TensorLoader::CopyEmbedding(const TensorView& view, ModelWeights* weights) 
       std::byte* const to = weights->embedding.data() + row * row_bytes;
       if (view.dtype == dtype_) {
         std::memcpy(to, view.Row(row), row_bytes);
-        continue;
-      }
-      view.ReadRows(row, 1, wide.data());
-      const auto* from = reinterpret_cast<const std::byte*>(wide.data());
-      if (dtype_ == DType::kF32) {
-        std::memcpy(to, from, row_bytes);
+      } else if (dtype_ == DType::kF32) {
+        view.ReadRows(row, 1, reinterpret_cast<float*>(to));
       } else {
-        RoundToBf16(from, hidden, reinterpret_cast<Bf16*>(to));
+        view.ReadRows(row, 1, wide.data());
+        RoundToBf16(reinterpret_cast<const std::byte*>(wide.data()), hidden,
+                    reinterpret_cast<Bf16*>(to));
       }
     }
   };

@@ -134,10 +134,10 @@ void EmbeddingOperator::Dense(int32_t i) {
         .n_begin = 0,
         .n_end = w.n(),
         .bias = dense.bias.empty() ? nullptr : dense.bias.data(),
+        .activation = dense.activation,
         .out = out,
         .ldo = w.n(),
     });
-    pass_.kernels().Activate(dense.activation, out, w.n(), out, DType::kF32);
   }
 }
 

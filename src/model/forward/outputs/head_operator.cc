@@ -10,6 +10,7 @@ void HeadOperator::RunRows(int32_t begin, int32_t end) {
   call.m = end - begin;
   call.n_end = w.head_dense.n();
   call.bias = w.head_dense_bias.empty() ? nullptr : w.head_dense_bias.data();
+  call.activation = w.head_activation;
   call.out = pass_.Output(begin);
   call.ldo = static_cast<int64_t>(pass_.workspace.output_width);
   pass_.kernels().Gemm(call);
@@ -17,10 +18,9 @@ void HeadOperator::RunRows(int32_t begin, int32_t end) {
     float* const sums = pass_.Output(i);
     std::byte* const h = pass_.workspace.logit_h + size_t(i) * hidden * pass_.t;
     if (w.head_norm.empty()) {
-      pass_.kernels().Activate(w.head_activation, sums, hidden, h, w.dtype);
+      pass_.kernels().Convert(sums, hidden, h, w.dtype);
       continue;
     }
-    pass_.kernels().Activate(w.head_activation, sums, hidden, sums, DType::kF32);
     pass_.kernels().LayerNorm(sums, w.head_norm.data(), w.head_norm_bias.data(),
                               w.config.encoder.layer_norm_eps, hidden, h, w.dtype);
   }
