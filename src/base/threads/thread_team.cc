@@ -23,6 +23,13 @@
 #include "base/random.h"
 
 namespace skein {
+
+// The processors on which a thread may run, and the index of their node.
+struct ThreadPlace {
+  cpu_set_t processors;
+  int32_t node;
+};
+
 namespace {
 
 // Longer than the gap between two operators of one step, and short enough to waste little time.
@@ -42,18 +49,12 @@ bool SpinUntil(const Predicate& done) {
   return done();
 }
 
-// The processors on which a thread may run, and the index of their node.
-struct Place {
-  cpu_set_t processors;
-  int32_t node;
-};
-
 // A place for each thread: a processor, or all processors of a node. Each thread goes to the node
 // that then has the fewest threads for each of its processors. REQUIRES: with `own_processor`,
 // there are enough processors.
-std::vector<Place> PlacesOn(const std::vector<NumaNode>& nodes, int num_threads,
-                            bool own_processor) {
-  std::vector<Place> places;
+std::vector<ThreadPlace> PlacesOn(const std::vector<NumaNode>& nodes, int num_threads,
+                                  bool own_processor) {
+  std::vector<ThreadPlace> places;
   std::vector<int64_t> taken(nodes.size());
   const auto is_emptier = [&](size_t a, size_t b) {
     return (taken[a] + 1) * std::ssize(nodes[b].processors) <
@@ -116,7 +117,7 @@ struct ThreadTeam::State {
   std::exception_ptr failure;  // the first of the list's tickets; guarded by failure_mutex
 
   // A place for each thread; empty unless the team is bound. Written only while the gate is shut.
-  std::vector<Place> places;
+  std::vector<ThreadPlace> places;
   std::thread::id leader;  // the thread bound to the first place
 
   std::optional<Random> random_stops;
@@ -212,7 +213,7 @@ struct ThreadTeam::State {
   }
 
   // `option`: that which asks for it, for errors.
-  Status Bind(std::vector<Place> new_places, const char* option) {
+  Status Bind(std::vector<ThreadPlace> new_places, const char* option) {
     for (size_t i = 0; i < workers.size(); ++i) {
       const int error = BindTo(new_places[i + 1].processors, workers[i].native_handle());
       if (error != 0) return CannotBind(option, std::strerror(error));

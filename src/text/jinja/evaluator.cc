@@ -9,7 +9,6 @@
 #include "text/jinja/loop.h"
 
 namespace skein::jinja {
-namespace {
 
 // The names of one block. Scopes nest as blocks do in the source. The scope of a macro lies in the
 // scope that defines the macro.
@@ -18,16 +17,14 @@ struct Scope {
   std::vector<std::pair<std::string_view, Value>> names;  // views into the tree
 };
 
-enum class Flow { kNormal, kBreak, kContinue };
-
-}  // namespace
-
 struct Macro {
   const Stmt* definition = nullptr;
   Scope* scope = nullptr;
 };
 
 namespace {
+
+enum class Flow { kNormal, kBreak, kContinue };
 
 class Evaluator {
  public:
