@@ -211,7 +211,7 @@ void AddCompactHead(PassState& pass, OperatorList& list) {
   }
   for (int32_t i = 0; i < pass.config().decision.compact_layers; ++i) {
     for (const CompactStage stage :
-         {kAttnNorm, kQkv, kStore, kAttend, kOut, kMlpNorm, kUp, kGelu, kDown}) {
+         {kAttnNorm, kQkv, kStore, kAttend, kOut, kMlpNorm, kUp, kDown}) {
       list.Whole<CompactHeadOperator>(pass, stage, i);
     }
   }

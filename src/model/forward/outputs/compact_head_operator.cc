@@ -13,10 +13,9 @@ namespace {
 constexpr float kEps = 1e-5f;  // epsilon of the LayerNorms
 constexpr int64_t kQkvFactor = 3, kMlpWidthFactor = 4, kProjections = 2;
 constexpr std::string_view kStageNames[] = {
-    "head_read",       "head_in",      "head_input_norm", "head_attn_norm",
-    "head_qkv",        "head_store",   "head_attention",  "head_o",
-    "head_mlp_norm",   "head_up",      "head_gelu",       "head_down",
-    "head_final_norm", "head_summary", "head_option",     "head_score"};
+    "head_read",  "head_in",         "head_input_norm", "head_attn_norm", "head_qkv",
+    "head_store", "head_attention",  "head_o",          "head_mlp_norm",  "head_up",
+    "head_down",  "head_final_norm", "head_summary",    "head_option",    "head_score"};
 
 // The weight of a stage that is a product, else null.
 const BiasedWeight* WeightOf(const CompactHeadWeights& head, CompactStage stage, int32_t layer) {
@@ -116,7 +115,7 @@ CompactHeadOperator::Product CompactHeadOperator::ProductOf() const {
     case CompactStage::kQkv:
       return {weight, rows.h, rows.wide, kQkvFactor * w, false};
     case CompactStage::kUp:
-      return {weight, rows.h, rows.wide, kMlpWidthFactor * w, false};
+      return {weight, rows.h, rows.wide, kMlpWidthFactor * w, false, Activation::kGelu};
     case CompactStage::kDown:
       return {weight, rows.wide, rows.x, w, true};
     case CompactStage::kSummary:
@@ -138,6 +137,7 @@ void CompactHeadOperator::RunProduct(int32_t ticket) {
   call.n_end = std::min(col + cut_.cols, weight.n());
   call.bias = product.weight->bias.data();
   call.add_to_out = product.adds;
+  call.activation = product.activation;
   call.out = product.out + row * product.ldo;
   call.ldo = product.ldo;
   pass_.kernels().Gemm(call);
@@ -160,11 +160,6 @@ void CompactHeadOperator::RunRow(const Question& question, int32_t slot) {
       return Store(question, slot);
     case CompactStage::kMlpNorm:
       return RunNorm(layer().mlp_norm, x, h);
-    case CompactStage::kGelu: {
-      float* const up = Row(rows.wide, row, kMlpWidthFactor * width());
-      const auto n = static_cast<int32_t>(kMlpWidthFactor * width());
-      return pass_.kernels().Activate(Activation::kGelu, up, n, up, DType::kF32);
-    }
     default:
       return RunNorm(weights().final_norm, x, h);  // kFinalNorm
   }

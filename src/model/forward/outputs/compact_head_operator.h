@@ -25,7 +25,6 @@ enum class CompactStage : uint8_t {
   kOut,
   kMlpNorm,
   kUp,
-  kGelu,
   kDown,
   kFinalNorm,
   kSummary,
@@ -60,6 +59,7 @@ class CompactHeadOperator : public Operator {
     float* out = nullptr;
     int64_t ldo = 0;
     bool adds = false;
+    Activation activation = Activation::kNone;
   };
 
   Product ProductOf() const;

@@ -34,7 +34,6 @@ class JointHeadBuilder {
         rows_(pass.workspace.head.joint),
         hidden_(pass.config().hidden_size),
         width_(pass.config().decision.joint.width),
-        mlp_width_(pass.config().decision.joint.mlp_width),
         options_max_(JointOptionsMax(pass.limits)) {}
 
   void Build() {
@@ -69,6 +68,13 @@ class JointHeadBuilder {
   void AddProduct(std::string_view name, JointRows rows, const BiasedWeight& weight,
                   const float* in, float* out, bool adds = false) {
     AddProduct(name, rows, weight.weight, in, out, adds, weight.bias.data());
+  }
+
+  void AddGeluProduct(std::string_view name, JointRows rows, const BiasedWeight& weight,
+                      const float* in, float* out) {
+    list_.Whole<JointProductOperator>(
+        pass_, name,
+        JointProduct{rows, &weight.weight, weight.bias.data(), in, out, false, Activation::kGelu});
   }
 
   // Adds out[row] = norm(in[row]).
@@ -142,11 +148,7 @@ class JointHeadBuilder {
   // Adds x += mlp(norm(x)).
   void AddMlp(JointRows rows, const JointMlpWeights& w, float* x) {
     AddNorm("joint_mlp_norm", rows, w.norm, x, rows_.h);
-    AddProduct("joint_up", rows, w.up, rows_.h, rows_.wide);
-    AddRows("joint_gelu", rows, [*this](const JointTask&, int32_t row) {
-      float* const up = Wide(row, mlp_width_);
-      pass_.kernels().Activate(Activation::kGelu, up, mlp_width_, up, DType::kF32);
-    });
+    AddGeluProduct("joint_up", rows, w.up, rows_.h, rows_.wide);
     AddProduct("joint_down", rows, w.down, rows_.wide, x, true);
   }
 
@@ -183,7 +185,7 @@ class JointHeadBuilder {
         out[3 * width_ + i] = std::abs(field[i] - option[i]);
       }
     });
-    AddProduct("joint_scorer", kOptions, head_.scorer, rows_.wide, rows_.h);
+    AddGeluProduct("joint_scorer", kOptions, head_.scorer, rows_.wide, rows_.h);
     AddRows("joint_score", kOptions,
             [*this](const JointTask& task, int32_t row) { Score(task, row); });
   }
@@ -274,10 +276,8 @@ class JointHeadBuilder {
     const double cosine =
         JointDot(field, x, width_) / (std::max(JointLength(field, width_), kLeastCosine) *
                                       std::max(JointLength(x, width_), kLeastCosine));
-    float* const scored = Row(rows_.h, option);
-    pass_.kernels().Activate(Activation::kGelu, scored, width_, scored, DType::kF32);
     const double residual =
-        JointDot(scored, head_.scorer_out.data(), width_) + head_.scorer_bias.front();
+        JointDot(Row(rows_.h, option), head_.scorer_out.data(), width_) + head_.scorer_bias.front();
     pass_.Output(0)[option] =
         static_cast<float>(prior + head_.gate * (head_.joint_scale * cosine + residual));
   }
@@ -286,7 +286,7 @@ class JointHeadBuilder {
   OperatorList& list_;
   const JointHeadWeights& head_;
   const JointHeadRows& rows_;
-  const int32_t hidden_, width_, mlp_width_, options_max_;
+  const int32_t hidden_, width_, options_max_;
 };
 
 }  // namespace

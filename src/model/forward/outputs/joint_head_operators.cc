@@ -107,6 +107,7 @@ void JointProductOperator::Run(int32_t ticket) {
   call.n_end = std::min(col + cut_.cols, weight.n());
   call.bias = product_.bias;
   call.add_to_out = product_.adds;
+  call.activation = product_.activation;
   call.out = product_.out + int64_t{row} * weight.n();
   call.ldo = weight.n();
   pass_.kernels().Gemm(call);

@@ -62,7 +62,7 @@ class JointRowOperator : public Operator {
   int32_t index_ = 0;
 };
 
-// out = weight · in + bias, or out += that, for each row.
+// out = activation(weight · in + bias), or out += the sum, for each row.
 struct JointProduct {
   JointRows rows = JointRows::kTokens;
   const PackedWeight* weight = nullptr;
@@ -70,6 +70,7 @@ struct JointProduct {
   const float* in = nullptr;    // [rows, weight->k()]; null: the states of the row's tokens
   float* out = nullptr;         // [rows, weight->n()]
   bool adds = false;
+  Activation activation = Activation::kNone;
 };
 
 class JointProductOperator : public Operator {
