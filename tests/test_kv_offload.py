@@ -86,7 +86,7 @@ def test_where_it_has_no_use_it_is_refused_by_name(tmp_path):
 def test_the_simulator_has_the_same_tier(tmp_path):
     """Three documents in turn, one of which fits the device: with the host's memory, each is computed once."""
     device, workload, report = (tmp_path / name for name in ("device.json", "load.jsonl", "sim.json"))
-    device.write_text(json.dumps(DEVICE))
+    device.write_text(json.dumps(DEVICE | {"host_gbps": 32}))
     requests = [{"arrival_s": i, "max_tokens": 1, "segments": [[f"document/{i % 3}", 960], [f"own/{i}", 32]]} for i in range(12)]
     workload.write_text("".join(json.dumps(request) + "\n" for request in requests))
 
@@ -101,6 +101,14 @@ def test_the_simulator_has_the_same_tier(tmp_path):
     assert without["num_kv_blocks"] == with_host["num_kv_blocks"] == 40
     assert without["completed"] == with_host["completed"] == 12
     assert with_host["step_s"] < 0.5 * without["step_s"]
+    # 12 documents of 30 blocks go to the host or come back at most twice each: the time of their bytes at 1 MB/s.
+    device.write_text(json.dumps(DEVICE | {"host_gbps": 0.001}))
+    _, slow = simulate("--kv-offload-memory", 100 * 32 * BYTES_PER_TOKEN)
+    bytes_copied = (slow["step_s"] - with_host["step_s"]) * 1e6
+    assert 9 * 30 * 32 * BYTES_PER_TOKEN < bytes_copied < 2 * 12 * 32 * 32 * BYTES_PER_TOKEN
+    device.write_text(json.dumps(DEVICE))
+    assert "needs a device with a link to the host (host_gbps)" in simulate("--kv-offload-memory", "1GiB")[0].stderr
+    device.write_text(json.dumps(DEVICE | {"host_gbps": 32}))
     assert "kv-offload-memory of 1 is 0 blocks" in simulate("--kv-offload-memory", 1)[0].stderr
     assert "kv-offload-memory needs prefix caching" in simulate(
         "--kv-offload-memory", "1GiB", "--no-enable-prefix-caching")[0].stderr

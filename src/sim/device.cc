@@ -123,6 +123,7 @@ Result<DeviceDescription> ParseDevice(const std::string& text) {
   SKEIN_RETURN_IF_ERROR(ReadNumber(json, "request_us", false, &device.request_us));
   SKEIN_RETURN_IF_ERROR(ReadNumber(json, "link_gbps", false, &device.link_gbps));
   SKEIN_RETURN_IF_ERROR(ReadNumber(json, "link_us", false, &device.link_us));
+  SKEIN_RETURN_IF_ERROR(ReadNumber(json, "host_gbps", false, &device.host_gbps));
   SKEIN_RETURN_IF_ERROR(ReadTable(json, "matmul_efficiency", true, &device.matmul_efficiency));
   SKEIN_RETURN_IF_ERROR(
       ReadTable(json, "attention_efficiency", true, &device.attention_efficiency));
@@ -161,6 +162,7 @@ std::string DeviceToJson(const DeviceDescription& device) {
   json["attention_efficiency"] = device.attention_efficiency;
   json["link_gbps"] = device.link_gbps;
   json["link_us"] = device.link_us;
+  json["host_gbps"] = device.host_gbps;
   return json.dump(2) + "\n";
 }
 

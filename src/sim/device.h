@@ -32,6 +32,7 @@ struct DeviceDescription {
   Table attention_efficiency;
   double link_gbps = 0;  // between devices, in each direction; 0: there is no link
   double link_us = 0;    // latency of a message, and of an all-reduce
+  double host_gbps = 0;  // to and from the host's memory, in each direction; 0: there is no link
 };
 
 // Reads a description from JSON with the members above. `name`, `tflops`, `bandwidth_gbps`,

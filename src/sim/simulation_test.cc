@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 constexpr const char* kDevice = R"({"name": "test", "tflops": {"bf16": 100, "fp8": 200},
     "bandwidth_gbps": 1000, "memory_gb": 20, "launch_us": 5, "step_us": 100, "row_us": 2,
     "matmul_efficiency": [[1, 0.1], [100, 0.5]], "attention_efficiency": [[1, 0.2]],
-    "link_gbps": 50, "link_us": 10})";
+    "link_gbps": 50, "link_us": 10, "host_gbps": 25})";
 
 SimModelShape SmallShape() {
   SimModelShape shape;
@@ -185,6 +185,22 @@ TEST(StepCost, MoreRowsAreNotFasterInAPipeline) {
       before = us;
     }
   }
+}
+
+// A block of 32 tokens has 4 layers of 32 KB: 1.31072 us each at 25 GB/s, behind a launch of 5 us.
+TEST(StepCost, BlocksGoToTheHostLayerByLayer) {
+  const std::vector<TokenId> tokens(100);
+  const auto copies_us = [&](const Parallelism& parallelism, size_t num_copies) {
+    StepPlan plan = OneRow(tokens, 0);
+    const double without = Cost(parallelism).StepUs(plan);
+    std::get<OneShotPlan>(plan).host_copies.resize(num_copies);
+    return Cost(parallelism).StepUs(plan) - without;
+  };
+  EXPECT_EQ(copies_us({}, 0), 0);
+  EXPECT_NEAR(copies_us({}, 1), 4 * (5 + 1.31072), 1e-6);
+  EXPECT_NEAR(copies_us({}, 3), 3 * copies_us({}, 1), 1e-6);
+  EXPECT_NEAR(copies_us({.tensor = 2}, 1), 4 * (5 + 1.31072 / 2), 1e-6);
+  EXPECT_NEAR(copies_us({.pipeline = 2}, 1), 2 * (5 + 1.31072), 1e-6);
 }
 
 TEST(StepCost, RefusesWhatCannotBeDivided) {

@@ -166,6 +166,14 @@ double StepCost::AllReduceUs(double num_tokens) const {
   return device_.link_us + bytes / (device_.link_gbps * 1e3);
 }
 
+double StepCost::HostCopiesUs(std::span<const HostCopy> copies) const {
+  if (copies.empty()) return 0;
+  SKEIN_CHECK(device_.host_gbps > 0);
+  const double layers = static_cast<double>(shape_.num_layers) / parallelism_.pipeline;
+  const double layer_us = device_.launch_us + KvBytesOf(kBlockTokens) / (device_.host_gbps * 1e3);
+  return static_cast<double>(copies.size()) * layers * layer_us;
+}
+
 double StepCost::OperatorsUs(double num_tokens) const {
   const double weight_bytes = WeightTypeBytes(shape_.weight_type);
   const double hidden = shape_.hidden_size;
@@ -220,7 +228,7 @@ double StepCost::StepUs(const StepPlan& plan, const KvReads& reads) const {
       total_us = std::min(total_us, piped_us(batches));
     }
   }
-  return device_.step_us + device_.row_us * num_rows + total_us;
+  return device_.step_us + device_.row_us * num_rows + HostCopiesUs(HostCopiesOf(plan)) + total_us;
 }
 
 }  // namespace skein

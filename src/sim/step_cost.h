@@ -49,6 +49,10 @@ enum class KvReading {
 // Tensor parallelism divides arithmetic and traffic between devices. It adds two all-reduces of the
 // activations per layer; each takes the time of a ring's bytes and the latency of one message.
 //
+// A block that goes to the host or comes back is one copy for each layer, ahead of the step. Each
+// copy takes a launch and its bytes at the speed of the link. Devices copy their parts at the same
+// time.
+//
 // Pipeline parallelism cuts a step into equal micro-batches; their number is the one that takes
 // least time. There is at most one for each row and stage, or one for each kMicroBatchTokens
 // tokens. m micro-batches take m + stages - 1 turns of a stage. In each turn, a stage reads its
@@ -90,6 +94,7 @@ class StepCost {
   double ExpertsUs(double num_tokens) const;
   double SharedExpertUs(double num_tokens) const;  // of all tokens
   double AllReduceUs(double num_tokens) const;
+  double HostCopiesUs(std::span<const HostCopy> copies) const;
   // The time of one layer without attention. OperatorsUs computes `num_tokens` together;
   // ChunkedOperatorsUs goes chunk by chunk in hybrid execution.
   double OperatorsUs(double num_tokens) const;

@@ -67,8 +67,8 @@ Result<int32_t> BlocksIn(const std::string& option, const std::string& memory,
                 option);
 }
 
-Status SetKvBlocks(const ReplayCommand& command, const SimModelShape& shape,
-                   SchedulerConfig* config) {
+Status SetKvBlocks(const ReplayCommand& command, const DeviceDescription& device,
+                   const SimModelShape& shape, SchedulerConfig* config) {
   if (!command.kv_cache_memory.empty()) {
     SKEIN_ASSIGN_OR_RETURN(config->num_kv_blocks,
                            BlocksIn("kv-cache-memory", command.kv_cache_memory, shape));
@@ -76,6 +76,13 @@ Status SetKvBlocks(const ReplayCommand& command, const SimModelShape& shape,
   if (command.kv_offload_memory.empty()) return Status::Ok();
   if (command.no_prefix_caching) {
     return {StatusCode::kInvalidArgument, "kv-offload-memory needs prefix caching",
+            "kv-offload-memory"};
+  }
+  if (device.host_gbps == 0) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("kv-offload-memory needs a device with a link to the host (host_gbps); {} "
+                        "has none",
+                        device.name),
             "kv-offload-memory"};
   }
   SKEIN_ASSIGN_OR_RETURN(config->num_host_kv_blocks,
@@ -179,7 +186,7 @@ Result<int> RunReplay(ReplayCommand command) {
     SKEIN_RETURN_IF_ERROR(ReadStopTable(stop_table, config));
     replay.observers.push_back(&table_writer.emplace(stop_table));
   }
-  SKEIN_RETURN_IF_ERROR(SetKvBlocks(command, shape, config));
+  SKEIN_RETURN_IF_ERROR(SetKvBlocks(command, device, shape, config));
   SKEIN_ASSIGN_OR_RETURN(const ReplayOutcome outcome, Replay(device, shape, workload, replay));
   const LoadReport report = MakeLoadReport(outcome.records, outcome.duration_us, goodput);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
@@ -260,7 +267,7 @@ void AddEngineOptions(CLI::App* app, ReplayCommand* c) {
   app->add_option("--kv-cache-memory", c->kv_cache_memory,
                   "Memory for keys and values; default: what the device has left");
   app->add_option("--kv-offload-memory", c->kv_offload_memory,
-                  "Memory of the host for evicted blocks; copies take no time here");
+                  "Memory of the host for blocks that the device evicts");
   app->add_flag("--no-enable-prefix-caching", c->no_prefix_caching, "Compute every prompt whole");
 }
 
