@@ -187,8 +187,9 @@ TEST(StepCost, MoreRowsAreNotFasterInAPipeline) {
   }
 }
 
-// A block of 32 tokens has 4 layers of 32 KB: 1.31072 us each at 25 GB/s, behind a launch of 5 us.
-TEST(StepCost, BlocksGoToTheHostLayerByLayer) {
+// A block of 32 tokens has 4 layers of 32 KB: 1.31072 us each at 25 GB/s, behind one launch of 5
+// us.
+TEST(StepCost, CopiesToAndFromTheHostTakeTime) {
   const std::vector<TokenId> tokens(100);
   const auto copies_us = [&](const Parallelism& parallelism, size_t num_copies) {
     StepPlan plan = OneRow(tokens, 0);
@@ -197,10 +198,10 @@ TEST(StepCost, BlocksGoToTheHostLayerByLayer) {
     return Cost(parallelism).StepUs(plan) - without;
   };
   EXPECT_EQ(copies_us({}, 0), 0);
-  EXPECT_NEAR(copies_us({}, 1), 4 * (5 + 1.31072), 1e-6);
+  EXPECT_NEAR(copies_us({}, 1), 5 + 4 * 1.31072, 1e-6);
   EXPECT_NEAR(copies_us({}, 3), 3 * copies_us({}, 1), 1e-6);
-  EXPECT_NEAR(copies_us({.tensor = 2}, 1), 4 * (5 + 1.31072 / 2), 1e-6);
-  EXPECT_NEAR(copies_us({.pipeline = 2}, 1), 2 * (5 + 1.31072), 1e-6);
+  EXPECT_NEAR(copies_us({.tensor = 2}, 1), 5 + 4 * 1.31072 / 2, 1e-6);
+  EXPECT_NEAR(copies_us({.pipeline = 2}, 1), 5 + 2 * 1.31072, 1e-6);
 }
 
 TEST(StepCost, RefusesWhatCannotBeDivided) {

@@ -170,8 +170,8 @@ double StepCost::HostCopiesUs(std::span<const HostCopy> copies) const {
   if (copies.empty()) return 0;
   SKEIN_CHECK(device_.host_gbps > 0);
   const double layers = static_cast<double>(shape_.num_layers) / parallelism_.pipeline;
-  const double layer_us = device_.launch_us + KvBytesOf(kBlockTokens) / (device_.host_gbps * 1e3);
-  return static_cast<double>(copies.size()) * layers * layer_us;
+  const double block_us = layers * KvBytesOf(kBlockTokens) / (device_.host_gbps * 1e3);
+  return static_cast<double>(copies.size()) * (device_.launch_us + block_us);
 }
 
 double StepCost::OperatorsUs(double num_tokens) const {

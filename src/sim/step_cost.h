@@ -49,9 +49,8 @@ enum class KvReading {
 // Tensor parallelism divides arithmetic and traffic between devices. It adds two all-reduces of the
 // activations per layer; each takes the time of a ring's bytes and the latency of one message.
 //
-// A block that goes to the host or comes back is one copy for each layer, ahead of the step. Each
-// copy takes a launch and its bytes at the speed of the link. Devices copy their parts at the same
-// time.
+// A block that goes to the host or comes back is one copy of all layers, ahead of the step. It
+// takes a launch and its bytes at the speed of the link. Devices copy their parts at the same time.
 //
 // Pipeline parallelism cuts a step into equal micro-batches; their number is the one that takes
 // least time. There is at most one for each row and stage, or one for each kMicroBatchTokens

@@ -71,6 +71,13 @@ class WatchedDevice final : public cuda::Device {
     bytes_to_host_ += bytes;
     fake_.CopyToHost(to, from, bytes);
   }
+  void CopyToDevice(const cuda::LayerRows& to, const void* from) override {
+    fake_.CopyToDevice(to, from);
+  }
+  void CopyToHost(void* to, const cuda::LayerRows& from) override {
+    bytes_to_host_ += from.num_layers * from.row_bytes;
+    fake_.CopyToHost(to, from);
+  }
   void Run(const cuda::Launch& launch) override {
     if (before_) before_();
     if (recording_ != nullptr) recording_->push_back(launch);

@@ -38,6 +38,10 @@ class RecordingDevice final : public cuda::Device {
   void CopyToHost(void* to, const void* from, size_t bytes) override {
     device_->CopyToHost(to, from, bytes);
   }
+  void CopyToDevice(const cuda::LayerRows& to, const void* from) override {
+    device_->CopyToDevice(to, from);
+  }
+  void CopyToHost(void* to, const cuda::LayerRows& from) override { device_->CopyToHost(to, from); }
   void Run(const cuda::Launch& launch) override;
   void BeginGraph() override;
   Result<int32_t> EndGraph() override;

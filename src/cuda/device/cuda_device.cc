@@ -21,6 +21,14 @@ Status ErrorOf(const char* call, cudaError_t error) {
                                               ", " + cudaGetErrorString(error));
 }
 
+// The matrices of `rows`, as the driver describes memory.
+cudaPitchedPtr MatricesOf(const LayerRows& rows) {
+  return {.ptr = rows.base,
+          .pitch = rows.row_bytes,
+          .xsize = rows.row_bytes,
+          .ysize = static_cast<size_t>(rows.num_rows)};
+}
+
 class CudaDevice final : public Device {
  public:
   ~CudaDevice() override {
@@ -122,6 +130,23 @@ class CudaDevice final : public Device {
     if (!status_.ok()) return;
     Use();
     Check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_));
+  }
+  void CopyToDevice(const LayerRows& to, const void* from) override {
+    cudaMemcpy3DParms copy = {};
+    copy.srcPtr =
+        MatricesOf({.base = const_cast<void*>(from), .row_bytes = to.row_bytes, .num_rows = 1});
+    copy.dstPtr = MatricesOf(to);
+    copy.dstPos.y = static_cast<size_t>(to.row);
+    copy.kind = cudaMemcpyHostToDevice;
+    CopyLayers(to, copy);
+  }
+  void CopyToHost(void* to, const LayerRows& from) override {
+    cudaMemcpy3DParms copy = {};
+    copy.srcPtr = MatricesOf(from);
+    copy.srcPos.y = static_cast<size_t>(from.row);
+    copy.dstPtr = MatricesOf({.base = to, .row_bytes = from.row_bytes, .num_rows = 1});
+    copy.kind = cudaMemcpyDeviceToHost;
+    CopyLayers(from, copy);
   }
 
   void Run(const Launch& launch) override {
@@ -247,6 +272,15 @@ class CudaDevice final : public Device {
     int64_t mark = 0;
     cudaEvent_t event = nullptr;
   };
+
+  // `copy` has all but the extent.
+  void CopyLayers(const LayerRows& rows, cudaMemcpy3DParms& copy) {
+    if (!status_.ok()) return;
+    Use();
+    copy.extent = {
+        .width = rows.row_bytes, .height = 1, .depth = static_cast<size_t>(rows.num_layers)};
+    Check("cudaMemcpy3DAsync", cudaMemcpy3DAsync(&copy, stream_));
+  }
 
   // A launch whose maps have the driver's form.
   void RunEncoded(const Launch& launch) {

@@ -15,6 +15,16 @@ struct DeviceMemory {
   int64_t total_bytes = 0;
 };
 
+// Row number `row` of each of num_layers matrices [num_rows, row_bytes] of a device, which lie one
+// behind another from `base` on.
+struct LayerRows {
+  void* base = nullptr;
+  size_t row_bytes = 0;
+  int32_t num_rows = 0;
+  int32_t row = 0;
+  int32_t num_layers = 0;
+};
+
 // A GPU with one stream: commands run in the order in which they are given, while the caller goes
 // on. The memory that a command uses must stay valid and unchanged until a mark after the command
 // has passed.
@@ -45,6 +55,10 @@ class Device {
 
   virtual void CopyToDevice(void* to, const void* from, size_t bytes) = 0;
   virtual void CopyToHost(void* to, const void* from, size_t bytes) = 0;
+  // The same for rows of layers, in one command. The host's memory is that of AllocateHost,
+  // [num_layers, row_bytes].
+  virtual void CopyToDevice(const LayerRows& to, const void* from) = 0;
+  virtual void CopyToHost(void* to, const LayerRows& from) = 0;
   virtual void Run(const Launch& launch) = 0;
 
   // Commands between BeginGraph and EndGraph do not run: launches, marks and waits for peers, none

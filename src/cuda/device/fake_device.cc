@@ -14,6 +14,11 @@ namespace {
 
 constexpr std::align_val_t kAlignment{256};
 
+std::byte* RowOf(const LayerRows& rows, int32_t layer) {
+  const int64_t row = int64_t{layer} * rows.num_rows + rows.row;
+  return static_cast<std::byte*>(rows.base) + row * static_cast<int64_t>(rows.row_bytes);
+}
+
 }  // namespace
 
 FakeDevice::~FakeDevice() { SKEIN_CHECK(allocated_.empty() && graphs_.empty()); }
@@ -65,6 +70,22 @@ void FakeDevice::CopyToDevice(void* to, const void* from, size_t bytes) {
 void FakeDevice::CopyToHost(void* to, const void* from, size_t bytes) {
   ++num_copies_;
   Add(Copy{to, from, bytes});
+}
+
+void FakeDevice::CopyToDevice(const LayerRows& to, const void* from) {
+  ++num_copies_;
+  for (int32_t layer = 0; layer < to.num_layers; ++layer) {
+    Add(Copy{RowOf(to, layer), static_cast<const std::byte*>(from) + layer * to.row_bytes,
+             to.row_bytes});
+  }
+}
+
+void FakeDevice::CopyToHost(void* to, const LayerRows& from) {
+  ++num_copies_;
+  for (int32_t layer = 0; layer < from.num_layers; ++layer) {
+    Add(Copy{static_cast<std::byte*>(to) + layer * from.row_bytes, RowOf(from, layer),
+             from.row_bytes});
+  }
 }
 
 void FakeDevice::Run(const Launch& launch) {

@@ -52,6 +52,8 @@ class FakeDevice final : public Device {
   void FreeHost(void* memory) override;
   void CopyToDevice(void* to, const void* from, size_t bytes) override;
   void CopyToHost(void* to, const void* from, size_t bytes) override;
+  void CopyToDevice(const LayerRows& to, const void* from) override;
+  void CopyToHost(void* to, const LayerRows& from) override;
   void Run(const Launch& launch) override;
   void BeginGraph() override;
   Result<int32_t> EndGraph() override;

@@ -65,6 +65,24 @@ TEST(FakeDevice, MemoryRunsOut) {
   EXPECT_EQ(device.bytes_in_use(), 900);
 }
 
+TEST(FakeDevice, CopiesARowOfEachLayer) {
+  FakeDevice device;
+  const std::vector<int32_t> matrices = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};  // [2, 3, 2]
+  const Buffer memory = Buffer::Make(&device, Buffer::Place::kDevice, 48).value();
+  device.CopyToDevice(memory.as<int32_t>(), matrices.data(), 48);
+  const LayerRows rows = {
+      .base = memory.as<int32_t>(), .row_bytes = 8, .num_rows = 3, .row = 1, .num_layers = 2};
+  std::vector<int32_t> row(4), all(12);
+  device.CopyToHost(row.data(), rows);
+  ASSERT_TRUE(device.WaitForAll().ok());
+  EXPECT_EQ(row, (std::vector<int32_t>{2, 3, 8, 9}));
+  row = {20, 30, 80, 90};
+  device.CopyToDevice(rows, row.data());
+  device.CopyToHost(all.data(), memory.as<int32_t>(), 48);
+  ASSERT_TRUE(device.WaitForAll().ok());
+  EXPECT_EQ(all, (std::vector<int32_t>{0, 1, 20, 30, 4, 5, 6, 7, 80, 90, 10, 11}));
+}
+
 TEST(FakeDevice, ALostDeviceDoesNothingMore) {
   FakeDevice device({.launches_until_lost = 1});
   const int32_t token = 0;

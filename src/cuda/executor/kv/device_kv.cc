@@ -32,21 +32,21 @@ Result<std::unique_ptr<DeviceKv>> DeviceKv::Make(const KvLayout& layout,
 }
 
 void DeviceKv::Run(std::span<const HostCopy> copies) {
-  const size_t bytes = rank_layout_.block_bytes();
   for (const HostCopy& copy : copies) {
     SKEIN_CHECK(copy.block >= 0 && copy.block < layout_.num_blocks);
     SKEIN_CHECK(copy.slot >= 0 && copy.slot < num_host_blocks_);
     for (size_t rank = 0; rank < devices_.size(); ++rank) {
-      uint8_t* on_host =
-          on_host_[rank].as<uint8_t>() + copy.slot * (rank_layout_.num_layers * bytes);
-      for (int32_t layer = 0; layer < layout_.num_layers; ++layer, on_host += bytes) {
-        uint8_t* const block =
-            memory_[rank].as<uint8_t>() + rank_layout_.Offset(layer, copy.block, 0);
-        if (copy.to_host) {
-          devices_[rank]->CopyToHost(on_host, block, bytes);
-        } else {
-          devices_[rank]->CopyToDevice(block, on_host, bytes);
-        }
+      const LayerRows block = {.base = memory_[rank].as<uint8_t>(),
+                               .row_bytes = rank_layout_.block_bytes(),
+                               .num_rows = rank_layout_.num_blocks,
+                               .row = copy.block,
+                               .num_layers = rank_layout_.num_layers};
+      uint8_t* const on_host = on_host_[rank].as<uint8_t>() +
+                               copy.slot * (rank_layout_.num_layers * rank_layout_.block_bytes());
+      if (copy.to_host) {
+        devices_[rank]->CopyToHost(on_host, block);
+      } else {
+        devices_[rank]->CopyToDevice(block, on_host);
       }
     }
   }

@@ -34,8 +34,8 @@ class DeviceKv final : public KvPort {
   size_t host_bytes() const { return num_host_blocks_ * port_bytes(); }
 
   // Gives the copies of whole blocks to the devices, in order. Each device makes those of its heads
-  // behind its earlier commands and ahead of later ones; the caller does not wait. Cost: one copy
-  // of KvLayout::block_bytes for each layer and rank. REQUIRES: blocks and slots exist.
+  // behind its earlier commands and ahead of later ones; the caller does not wait. Cost: one
+  // command for each block and rank. REQUIRES: blocks and slots exist.
   void Run(std::span<const HostCopy> copies);
 
   size_t port_bytes() const override { return layout_.num_layers * layout_.block_bytes(); }
