@@ -145,6 +145,8 @@ def test_what_the_device_lacks_is_refused_by_name():
     stories = needed(STORIES)
     assert "--kv-storage contiguous is for --device cpu" in refusal(
         stories, "--device", "cuda-emulated", "--kv-storage", "contiguous")
+    assert "--kv-cache-dtype int8 is for --device cpu" in refusal(
+        stories, "--device", "cuda-emulated", "--kv-cache-dtype", "int8")
     assert "bytes are free beside the weights" in refusal(stories, "--device", "cuda-emulated", "--memory", "1GiB")
     assert "which hold no prompt" in refusal(stories, "--device", "cuda-emulated", "--memory", "64KiB")
     assert "must be one of: cpu, cuda, cuda-emulated" in refusal(stories, "--device", "gpu")

@@ -2,16 +2,20 @@
 import concurrent.futures
 import json
 import random
+import subprocess
 import sys
 import urllib.request
 
 import pytest
-from skein_server import ROOT, SkeinServer
+from skein_server import ROOT, SKEIN_BIN, SkeinServer
 
 sys.path.insert(0, str(ROOT / "tools"))
 import default_model_data as data  # noqa: E402
 
 MODEL = ROOT / "models/default"
+# Models with other bits: the types of their weights, and of their keys and values.
+TYPES = {"none": ["--quantization", "none"], "int8": ["--quantization", "int8"], "int4": ["--quantization", "int4"],
+         "int8 and its cache": ["--quantization", "int8", "--kv-cache-dtype", "int8"]}
 KV_FILE = "KV_FILE"  # stands for a file of the test
 CHOICES = [
     ["--scheduling", "prefill-only"], ["--scheduling", "prefill-only", "--memory", "64MiB"],
@@ -48,22 +52,31 @@ def answers(*args):
 
 @pytest.fixture(scope="module")
 def expected():
-    return {quantization: answers("--quantization", quantization) for quantization in ("none", "int8", "int4")}
+    return {name: answers(*types) for name, types in TYPES.items()}
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: " ".join(map(str, choice)))
 def test_a_choice_of_how_to_run_changes_no_bit(expected, choice, tmp_path):
     choice = [tmp_path / "kv" if argument == KV_FILE else argument for argument in choice]
-    assert answers(*choice) == expected["none"]
-    for quantization in ("int8", "int4"):
-        assert answers("--quantization", quantization, *choice) == expected[quantization]
+    for name, types in TYPES.items():
+        assert answers(*types, *choice) == expected[name], name
 
 
 def test_quantized_models_are_other_models(expected):
     """Otherwise the comparison above would show nothing of them."""
     assert expected["int8"][0] != expected["none"][0] != expected["int4"][0]
     assert expected["int8"][0] != expected["int4"][0]
-    assert expected["int8"][1] == expected["none"][1]
+    assert expected["int8 and its cache"][0] not in [expected[name][0] for name in ("none", "int8", "int4")]
+    assert expected["int8 and its cache"][1] == expected["int8"][1] == expected["none"][1]
+
+
+ISAS = subprocess.run([SKEIN_BIN, "--isas"], check=True, capture_output=True, text=True).stdout.split()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_int8_weights_with_an_int8_cache_have_the_same_bits_on_every_instruction_set(expected, isa, monkeypatch):
+    monkeypatch.setenv("SKEIN_FORCE_ISA", isa)
+    assert answers(*TYPES["int8 and its cache"]) == expected["int8 and its cache"]
 
 
 def decoded(record, num_at_once, *args):

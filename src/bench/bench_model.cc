@@ -20,11 +20,17 @@ void AddQuantizationOption(CLI::App* app, BenchModel* model) {
             "Weights: auto (as in the file), none, int8 or int4");
 }
 
+void AddKvCacheOption(CLI::App* app, KvCacheType* kv_cache_dtype) {
+  AddChoice(app, "--kv-cache-dtype", kv_cache_dtype,
+            "Keys and values: auto (the compute type) or int8");
+}
+
 Result<CpuRuntimeOptions> RuntimeOptionsOf(const BenchModel& model) {
   CpuRuntimeOptions options;
   SKEIN_ASSIGN_OR_RETURN(options.model_dir, FindModelDir(model.model));
   options.dtype = model.dtype;
   options.quantization = model.quantization;
+  options.kv_cache_dtype = model.kv_cache_dtype;
   options.threads = model.threads;
   return options;
 }

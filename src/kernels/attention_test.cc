@@ -32,12 +32,15 @@ struct Sequence {
 };
 
 // A paged memory of which one layer and one head are in use. In a sequence's own blocks, V behind
-// the last key holds `rest_of_v`. All other unused memory holds NaN.
+// the last key holds `rest_of_v`. All other unused memory holds NaN; in int8, scales of NaN.
 class PagedMemory {
  public:
   PagedMemory(RandomValues& random, DType dtype, int32_t head_dim, int32_t num_blocks,
               float rest_of_v)
       : layout{dtype, 2, num_blocks, 2, head_dim},
+        row_type(dtype != DType::kInt8  ? dtype
+                 : random.Integer(0, 1) ? DType::kF32
+                                        : DType::kBf16),
         random_(random),
         head_(random.Integer(0, 1)),
         rest_of_v_(rest_of_v),
@@ -61,20 +64,18 @@ class PagedMemory {
     s.k.assign(parent.k.begin(), parent.k.begin() + shared_keys * d);
     s.v.assign(parent.v.begin(), parent.v.begin() + shared_keys * d);
     const size_t count = size_t(num_keys - shared_keys) * d;
-    const std::vector<float> k = random_.Floats(count, layout.dtype, Range::kPlain);
-    const std::vector<float> v = random_.Floats(count, layout.dtype, Range::kExtreme);
+    const std::vector<float> k = random_.Floats(count, row_type, Range::kPlain);
+    const std::vector<float> v = random_.Floats(count, row_type, Range::kExtreme);
     s.k.insert(s.k.end(), k.begin(), k.end());
     s.v.insert(s.v.end(), v.begin(), v.end());
-    const TypedArray k_typed(s.k, layout.dtype), v_typed(s.v, layout.dtype);
     for (int32_t key = shared_keys; key < num_keys; ++key) {
       if (key % kKvBlockTokens == 0) {
         s.block_table.push_back(free_.back());
         Fill(free_.back(), head_, std::vector<float>(d, kNaN), std::vector<float>(d, rest_of_v_));
         free_.pop_back();
       }
-      std::byte* base = memory_.data() + layout.Offset(1, s.block_table.back(), head_);
-      layout.StoreK(base, key % kKvBlockTokens, k_typed.At(size_t(key) * d));
-      layout.StoreV(base, key % kKvBlockTokens, v_typed.At(size_t(key) * d));
+      Store(memory_.data() + layout.Offset(1, s.block_table.back(), head_), key % kKvBlockTokens,
+            &s.k[size_t(key) * d], &s.v[size_t(key) * d]);
     }
     return s;
   }
@@ -82,14 +83,32 @@ class PagedMemory {
   const std::byte* kv() const { return memory_.data() + layout.Offset(1, 0, head_); }
 
   const KvLayout layout;
+  const DType row_type;  // of the queries and results
 
  private:
   void Fill(int32_t block, int32_t head, const std::vector<float>& k, const std::vector<float>& v) {
     for (int32_t slot = 0; slot < kKvBlockTokens; ++slot) {
-      std::byte* base = memory_.data() + layout.Offset(1, block, head);
-      layout.StoreK(base, slot, TypedArray(k, layout.dtype).data());
-      layout.StoreV(base, slot, TypedArray(v, layout.dtype).data());
+      Store(memory_.data() + layout.Offset(1, block, head), slot, k.data(), v.data());
     }
+  }
+
+  // Stores k and v [head_dim].
+  void Store(std::byte* base, int32_t slot, const float* k, const float* v) {
+    const int32_t d = layout.head_dim;
+    if (layout.dtype != DType::kInt8) {
+      layout.StoreK(base, slot, TypedArray({k, k + d}, layout.dtype).data());
+      layout.StoreV(base, slot, TypedArray({v, v + d}, layout.dtype).data());
+      return;
+    }
+    std::vector<int8_t> q(layout.head_dim_padded());
+    std::vector<float> scales;
+    for (int32_t i = 0; i < d; i += 32) {
+      scales.push_back(
+          reference::Quantize({k + i, static_cast<size_t>(std::min(32, d - i))}, &q[i]));
+    }
+    layout.StoreInt8K(base, slot, q.data(), scales.data());
+    const float scale = reference::Quantize({v, static_cast<size_t>(d)}, q.data());
+    layout.StoreInt8V(base, slot, q.data(), scale);
   }
 
   RandomValues& random_;
@@ -120,6 +139,8 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
     return {random_, dtype, head_dim, num_keys / kKvBlockTokens + 4, fma ? kNaN : 0.0f};
   }
 
+  DType AnyType() { return kTypes[random_.Integer(0, 2)]; }
+
   // Runs the rows as one tile. Sometimes the results overwrite q, and sometimes blocks from a
   // random one on get ids as blocks of the caller. Each row must equal the reference, which
   // computes one row alone.
@@ -128,11 +149,12 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
     const KvLayout& layout = memory.layout;
     const int32_t d = layout.head_dim;
     const float scale = 1.0f / std::sqrt(static_cast<float>(d));
-    std::vector<float> q_values = random_.Floats(rows.size() * d, layout.dtype, Range::kPlain);
+    const DType dtype = memory.row_type;
+    std::vector<float> q_values = random_.Floats(rows.size() * d, dtype, Range::kPlain);
     for (float& x : q_values) x *= q_scale;  // a power of two
-    const TypedArray q(q_values, layout.dtype);
+    const TypedArray q(q_values, dtype);
     const bool in_place = random_.Integer(0, 1) == 1;
-    TypedArray out(in_place ? q_values : std::vector<float>(rows.size() * d), layout.dtype);
+    TypedArray out(in_place ? q_values : std::vector<float>(rows.size() * d), dtype);
     const int32_t first_own = random_.Integer(0, layout.num_blocks);
     KvLayout call_layout = layout;
     call_layout.num_blocks = first_own + 1000;
@@ -152,17 +174,19 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
       tile.push_back({in_place ? out.At(r * d) : q.At(r * d), out.At(r * d), num_keys,
                       static_cast<int32_t>(table.size()), table.data(), window, visible, terms,
                       sink});
-      reference::Attention(NumericClassOf(GetParam(), layout.dtype),
-                           {&q_values[r * d], sequence->k.data(), sequence->v.data(), num_keys, d,
-                            scale, layout.dtype, window, visible, terms, sink, soft_cap},
-                           &expected[r * d]);
+      reference::Attention(
+          NumericClassOf(GetParam(), layout.dtype),
+          {&q_values[r * d], sequence->k.data(), sequence->v.data(), num_keys, d, scale, dtype,
+           window, visible, terms, sink, soft_cap, layout.dtype == DType::kInt8},
+          &expected[r * d]);
     }
     kernels_->Attention({.rows = tile,
                          .kv = memory.kv(),
                          .own_kv = memory.kv() + first_own * layout.block_bytes(),
                          .layout = &call_layout,
                          .scale = scale,
-                         .soft_cap = soft_cap});
+                         .soft_cap = soft_cap,
+                         .dtype = dtype});
     for (float x : expected) {
       if (std::isnan(x)) return ::testing::AssertionFailure() << "NaN expected: a useless case";
     }
@@ -171,13 +195,15 @@ class AttentionTest : public ::testing::TestWithParam<Isa> {
            << " rows, first of " << rows[0].num_keys << " keys)";
   }
 
+  static constexpr DType kTypes[] = {DType::kF32, DType::kBf16, DType::kInt8};
+
   const testing::IsaEmulation emulation_{GetParam()};
   RandomValues random_;
   std::unique_ptr<Kernels> kernels_;
 };
 
 TEST_P(AttentionTest, DecodeRowsEqualTheReference) {
-  for (DType dtype : {DType::kF32, DType::kBf16}) {
+  for (DType dtype : kTypes) {
     for (int32_t d : {8, 16, 20, 64, 80, 128, 256}) {
       for (int32_t keys : {1, 31, 32, 33, 63, 64, 65, 200, 256, 257}) {
         PagedMemory memory = Memory(dtype, d, keys);
@@ -190,7 +216,7 @@ TEST_P(AttentionTest, DecodeRowsEqualTheReference) {
 
 // As in prefill: consecutive positions of several heads in one tile.
 TEST_P(AttentionTest, CausalTilesEqualTheReference) {
-  for (DType dtype : {DType::kF32, DType::kBf16}) {
+  for (DType dtype : kTypes) {
     for (int32_t last : {4, 16, 66, 130, 262, 2052}) {
       for (int32_t positions : {4, 16}) {
         if (positions > last) continue;
@@ -209,7 +235,7 @@ TEST_P(AttentionTest, CausalTilesEqualTheReference) {
 // Rows of any lengths, over several segments, with flat and peaked scores.
 TEST_P(AttentionTest, RandomTilesEqualTheReference) {
   for (int i = 0; i < 24; ++i) {
-    const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
+    const DType dtype = AnyType();
     const int32_t max_keys = random_.Integer(1, i % 8 < 4 ? 300 : 5000);
     PagedMemory memory = Memory(dtype, i % 4 ? 8 : 40, max_keys);
     const Sequence s = memory.Make(max_keys);
@@ -223,7 +249,7 @@ TEST_P(AttentionTest, RandomTilesEqualTheReference) {
 // prefixes. Each row must have the bits that it has alone.
 TEST_P(AttentionTest, RowsOfSharedPrefixesEqualTheReference) {
   for (int i = 0; i < 30; ++i) {
-    const DType dtype = i % 3 ? DType::kBf16 : DType::kF32;
+    const DType dtype = AnyType();
     const int32_t num_sequences = random_.Integer(2, 8);
     const int32_t max_keys = i % 5 == 0 ? 2500 : 300;
     PagedMemory memory = Memory(dtype, i % 2 ? 16 : 72, (max_keys + 32) * num_sequences);
@@ -265,7 +291,7 @@ TEST_P(AttentionTest, RowsMayEndWhereOthersWalkOn) {
 
 // Local attention: consecutive positions of a sequence, whose rows see keys before and after them.
 TEST_P(AttentionTest, WindowsOfNeighboursEqualTheReference) {
-  for (DType dtype : {DType::kF32, DType::kBf16}) {
+  for (DType dtype : kTypes) {
     for (const int32_t keys : {5, 70, 300, 2200}) {
       for (const int32_t reach : {0, 1, 24, 64, 128}) {
         PagedMemory memory = Memory(dtype, 24, keys);
@@ -284,7 +310,7 @@ TEST_P(AttentionTest, WindowsOfNeighboursEqualTheReference) {
 // Any windows: far apart, in different segments, and of sequences that share blocks.
 TEST_P(AttentionTest, RandomWindowsEqualTheReference) {
   for (int i = 0; i < 32; ++i) {
-    const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
+    const DType dtype = AnyType();
     const int32_t max_keys = random_.Integer(2, i % 8 < 4 ? 600 : 5000);
     PagedMemory memory = Memory(dtype, i % 4 ? 8 : 40, 2 * max_keys + 100);
     const Sequence s = memory.Make(max_keys);
@@ -304,7 +330,7 @@ TEST_P(AttentionTest, RandomWindowsEqualTheReference) {
 // Rows that do not see some keys of their window: single keys, whole blocks, steps and segments.
 TEST_P(AttentionTest, HiddenKeysEqualTheReference) {
   for (int i = 0; i < 48; ++i) {
-    const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
+    const DType dtype = AnyType();
     const int32_t max_keys = random_.Integer(2, i % 8 < 4 ? 600 : 5000);
     PagedMemory memory = Memory(dtype, i % 4 ? 8 : 40, max_keys);
     const Sequence s = memory.Make(max_keys);
@@ -331,7 +357,7 @@ TEST_P(AttentionTest, HiddenKeysEqualTheReference) {
 // Terms of the scores, with windows and hidden keys, of sequences that share blocks.
 TEST_P(AttentionTest, TermsEqualTheReference) {
   for (int i = 0; i < 32; ++i) {
-    const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
+    const DType dtype = AnyType();
     const int32_t max_keys = random_.Integer(2, i % 8 < 4 ? 600 : 5000);
     PagedMemory memory = Memory(dtype, i % 4 ? 8 : 40, 2 * max_keys + 100);
     const Sequence s = memory.Make(max_keys);
@@ -357,7 +383,7 @@ TEST_P(AttentionTest, TermsEqualTheReference) {
 // Sinks above, among and below the scores, of windows and of walks over several segments.
 TEST_P(AttentionTest, SinksEqualTheReference) {
   for (int i = 0; i < 24; ++i) {
-    const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
+    const DType dtype = AnyType();
     const int32_t keys = random_.Integer(1, i % 8 < 4 ? 300 : 5000);
     PagedMemory memory = Memory(dtype, i % 4 ? 8 : 40, keys + 64);
     const Sequence s = memory.Make(keys);
@@ -405,7 +431,7 @@ TEST_P(AttentionTest, SinksTakeTheirShare) {
 // tiles of every size.
 TEST_P(AttentionTest, SoftCapsEqualTheReference) {
   for (int i = 0; i < 48; ++i) {
-    const DType dtype = i % 2 ? DType::kF32 : DType::kBf16;
+    const DType dtype = AnyType();
     const int32_t max_keys = random_.Integer(2, i % 8 < 4 ? 600 : 5000);
     PagedMemory memory = Memory(dtype, i % 4 ? 8 : 40, max_keys);
     const Sequence s = memory.Make(max_keys);
@@ -481,7 +507,7 @@ TEST_P(AttentionTest, RowsInTilesHaveTheBitsOfRows) {
   if (GetParam() != Isa::kAmx) GTEST_SKIP() << "takes plain rows alone";
   constexpr int32_t kRows = 5, kKeys = 70;
   for (const int32_t d : {64, 96, 256}) {
-    PagedMemory memory = Memory(DType::kBf16, d, kKeys);
+    PagedMemory memory = Memory(d == 96 ? DType::kInt8 : DType::kBf16, d, kKeys);
     const Sequence s = memory.Make(kKeys);
     const std::vector<float> values =
         random_.Floats(size_t{kRows} * d, DType::kBf16, Range::kPlain);
@@ -498,8 +524,11 @@ TEST_P(AttentionTest, RowsInTilesHaveTheBitsOfRows) {
       Bf16* row = &tiles[RowTileIndex(r, 0, d)];
       tiled.push_back({row, row, num_keys, num_blocks, s.block_table.data()});
     }
-    AttentionCall call = {
-        .rows = plain, .kv = memory.kv(), .layout = &memory.layout, .scale = 0.1f};
+    AttentionCall call = {.rows = plain,
+                          .kv = memory.kv(),
+                          .layout = &memory.layout,
+                          .scale = 0.1f,
+                          .dtype = DType::kBf16};
     kernels_->Attention(call);
     call.rows = tiled;
     call.piece_stride = kRowTileElements;

@@ -24,7 +24,8 @@ const char* NameOf(Isa isa);
 
 // Classes of instruction sets that give the same bits. For products and attention in bf16,
 // kAvx512Bf16 and kAvx512Bf16Fma form a class, kAmx is one of its own, and all others form the
-// class kFma. Products with int8 weights give the same bits in all classes.
+// class kFma. Products with int8 weights give the same bits in all classes, and so does attention
+// over keys and values in int8.
 enum class NumericClass { kFma, kBf16, kAmx };
 
 // The class of `isa` for products and attention in `dtype`.
@@ -141,6 +142,9 @@ struct AttentionCall {
   // The distance of pieces in the rows' q and out (kernels/row_tiles.h). Must be kRowPiece except
   // for bf16 on kAmx.
   int64_t piece_stride = kRowPiece;
+  // The compute type, if the layout's type is kInt8; otherwise the layout's type is the compute
+  // type.
+  DType dtype = DType::kF32;
 };
 
 // The number of elements of a group of a row, counted from element 0. Some functions below give a

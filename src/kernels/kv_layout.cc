@@ -77,12 +77,51 @@ void CopySlotsOf(const std::byte* from, std::byte* to, size_t d_padded, size_t n
   }
 }
 
+// The offsets at which an int8 layout has a slot's key and value.
+struct Int8Slot {
+  size_t k;        // of the key's first quad; the others follow every kLineBytes
+  size_t k_scale;  // of its first scale; the others follow every kLineBytes
+  size_t v;        // behind K: of the value's first element
+  size_t v_scale;  // behind K
+};
+
+Int8Slot Int8SlotOf(const KvLayout& layout, size_t slot) {
+  const size_t d = layout.head_dim_padded(), group = slot / kLanes * (layout.k_bytes() / 2);
+  const size_t lane = slot % kLanes * kUnitBytes;
+  return {.k = group + lane,
+          .k_scale = group + kLanes * d + lane,
+          .v = slot / kUnitBytes * kLineBytes + slot % kUnitBytes,
+          .v_scale = kKvBlockTokens * d + slot * sizeof(float)};
+}
+
+std::byte OffsetByte(int8_t value) { return static_cast<std::byte>(value) ^ std::byte{0x80}; }
+
+void CopyInt8Slot(const KvLayout& layout, const std::byte* from, std::byte* to, size_t slot) {
+  const Int8Slot at = Int8SlotOf(layout, slot);
+  const size_t d = layout.head_dim_padded();
+  for (size_t i = 0; i < d / 4; ++i) {
+    std::memcpy(to + at.k + i * kLineBytes, from + at.k + i * kLineBytes, kUnitBytes);
+  }
+  for (size_t i = 0; i < d / 32; ++i) {
+    std::memcpy(to + at.k_scale + i * kLineBytes, from + at.k_scale + i * kLineBytes, kUnitBytes);
+  }
+  from += layout.k_bytes();
+  to += layout.k_bytes();
+  for (size_t i = 0; i < d; ++i) {
+    const size_t v = at.v + i / kLanes * (kKvBlockTokens * kLanes) + i % kLanes * kUnitBytes;
+    to[v] = from[v];
+  }
+  std::memcpy(to + at.v_scale, from + at.v_scale, sizeof(float));
+}
+
 }  // namespace
 
 void KvLayout::CopySlots(const std::byte* from, std::byte* to, int32_t num_slots) const {
   SKEIN_CHECK(num_slots >= 0 && num_slots <= kKvBlockTokens);
-  SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16);
-  if (dtype == DType::kF32) {
+  SKEIN_CHECK(dtype == DType::kF32 || dtype == DType::kBf16 || dtype == DType::kInt8);
+  if (dtype == DType::kInt8) {
+    for (int32_t slot = 0; slot < num_slots; ++slot) CopyInt8Slot(*this, from, to, slot);
+  } else if (dtype == DType::kF32) {
     CopySlotsOf<float, 1>(from, to, head_dim_padded(), num_slots);
   } else {
     CopySlotsOf<Bf16, 2>(from, to, head_dim_padded(), num_slots);
@@ -116,6 +155,31 @@ void KvLayout::StoreV(std::byte* base, int32_t slot, const void* v) const {
     StoreVF32(reinterpret_cast<float*>(to), slot, static_cast<const float*>(v), head_dim);
   } else {
     StoreVBf16(reinterpret_cast<Bf16*>(to), slot, static_cast<const Bf16*>(v), head_dim);
+  }
+}
+
+void KvLayout::StoreInt8K(std::byte* base, int32_t slot, const int8_t* k,
+                          const float* scales) const {
+  SKEIN_CHECK(slot >= 0 && slot < kKvBlockTokens && dtype == DType::kInt8);
+  const Int8Slot at = Int8SlotOf(*this, slot);
+  const size_t d = head_dim_padded();
+  for (size_t i = 0; i < d; i += kUnitBytes) {
+    std::byte quad[kUnitBytes];
+    for (size_t j = 0; j < kUnitBytes; ++j) quad[j] = OffsetByte(k[i + j]);
+    std::memcpy(base + at.k + i / kUnitBytes * kLineBytes, quad, kUnitBytes);
+  }
+  for (size_t i = 0; i < d / 32; ++i) {
+    std::memcpy(base + at.k_scale + i * kLineBytes, scales + i, sizeof(float));
+  }
+}
+
+void KvLayout::StoreInt8V(std::byte* base, int32_t slot, const int8_t* v, float scale) const {
+  SKEIN_CHECK(slot >= 0 && slot < kKvBlockTokens && dtype == DType::kInt8);
+  const Int8Slot at = Int8SlotOf(*this, slot);
+  std::byte* to = base + k_bytes();
+  std::memcpy(to + at.v_scale, &scale, sizeof(float));
+  for (size_t d = 0; d < static_cast<size_t>(head_dim); ++d) {
+    to[at.v + d / kLanes * (kKvBlockTokens * kLanes) + d % kLanes * kUnitBytes] = OffsetByte(v[d]);
   }
 }
 

@@ -110,6 +110,98 @@ TEST(KvLayoutTest, AStoreKeepsTheOtherSlots) {
   }
 }
 
+int8_t Int8At(const std::byte* base, size_t index) {
+  return static_cast<int8_t>(std::to_integer<int>(base[index]) - 128);
+}
+
+// Each slot has values and scales of its own, which say where they come from.
+TEST(KvLayoutTest, StoresInt8WhereTheHeaderSays) {
+  for (int32_t d : {7, 20, 64, 80}) {
+    const KvLayout layout = {DType::kInt8, 1, 1, 1, d};
+    const int32_t padded = layout.head_dim_padded();
+    AlignedBuffer memory(layout.total_bytes());
+    const auto value = [](int32_t slot, int32_t i) {
+      return static_cast<int8_t>((31 * slot + 7 * i) % 255 - 127);
+    };
+    const auto scale = [](int32_t slot, int32_t block) { return 1.0f + slot + 100.0f * block; };
+    for (int32_t slot = 0; slot < 32; ++slot) {
+      std::vector<int8_t> k(padded), v(padded);
+      std::vector<float> scales;
+      for (int32_t i = 0; i < d; ++i) {
+        k[i] = value(slot, i);
+        v[i] = value(slot, i + 1);
+      }
+      for (int32_t block = 0; block < padded / 32; ++block) scales.push_back(scale(slot, block));
+      layout.StoreInt8K(memory.data(), slot, k.data(), scales.data());
+      layout.StoreInt8V(memory.data(), slot, v.data(), -scale(slot, 0));
+    }
+    const std::byte* at = memory.data();
+    for (int32_t keys = 0; keys < 32; keys += 16) {
+      for (int32_t quad = 0; quad < padded; quad += 4) {
+        for (int32_t key = keys; key < keys + 16; ++key) {
+          for (int32_t i = quad; i < quad + 4; ++i, ++at) {
+            ASSERT_EQ(Int8At(at, 0), i < d ? value(key, i) : 0) << d << ": " << key << ", " << i;
+          }
+        }
+      }
+      for (int32_t block = 0; block < padded / 32; ++block) {
+        for (int32_t key = keys; key < keys + 16; ++key, at += sizeof(float)) {
+          ASSERT_EQ(ElementAt(at, DType::kF32, 0), scale(key, block));
+        }
+      }
+    }
+    ASSERT_EQ(at, memory.data() + layout.k_bytes());
+    for (int32_t panel = 0; panel < padded; panel += 16) {
+      for (int32_t quad = 0; quad < 32; quad += 4) {
+        for (int32_t i = panel; i < panel + 16; ++i) {
+          for (int32_t key = quad; key < quad + 4; ++key, ++at) {
+            if (i >= d) continue;
+            ASSERT_EQ(Int8At(at, 0), value(key, i + 1)) << d << ": " << key << ", " << i;
+          }
+        }
+      }
+    }
+    for (int32_t key = 0; key < 32; ++key, at += sizeof(float)) {
+      ASSERT_EQ(ElementAt(at, DType::kF32, 0), -scale(key, 0));
+    }
+    EXPECT_EQ(at, memory.data() + layout.head_bytes());
+  }
+}
+
+// As the two tests that are beside this one, for int8: a store changes the bytes of its own slot,
+// and a copy of slots equals their stores.
+TEST(KvLayoutTest, Int8SlotsAreApart) {
+  RandomValues random;
+  for (int32_t d : {7, 20, 64, 80}) {
+    const KvLayout layout = {DType::kInt8, 1, 1, 1, d};
+    const size_t bytes = layout.total_bytes();
+    const auto store = [&](std::byte* base, int32_t slot, int fill) {
+      const std::vector<int8_t> q(layout.head_dim_padded(), static_cast<int8_t>(fill + slot));
+      const std::vector<float> scales(layout.head_dim_padded() / 32, fill + 0.25f * slot);
+      layout.StoreInt8K(base, slot, q.data(), scales.data());
+      layout.StoreInt8V(base, slot, q.data(), -scales[0]);
+    };
+    AlignedBuffer once(bytes), changed(bytes);
+    for (int32_t slot = 0; slot < 32; ++slot) store(once.data(), slot, 1);
+    for (int32_t slot = 0; slot < 32; ++slot) {
+      std::memcpy(changed.data(), once.data(), bytes);
+      store(changed.data(), slot, 70);
+      EXPECT_NE(std::memcmp(changed.data(), once.data(), bytes), 0);
+      store(changed.data(), slot, 1);
+      EXPECT_EQ(std::memcmp(changed.data(), once.data(), bytes), 0) << d << ", slot " << slot;
+    }
+    for (int32_t num_slots = 0; num_slots <= 32; ++num_slots) {
+      AlignedBuffer to(bytes), want(bytes);
+      for (int32_t slot = 0; slot < 32; ++slot) {
+        store(to.data(), slot, 70);
+        store(want.data(), slot, slot < num_slots ? 1 : 70);
+      }
+      layout.CopySlots(once.data(), to.data(), num_slots);
+      ASSERT_EQ(std::memcmp(to.data(), want.data(), bytes), 0) << d << ", " << num_slots;
+    }
+  }
+}
+
 // Copying slots of one block over another equals storing the same slots there directly.
 TEST(KvLayoutTest, CopiesSlots) {
   RandomValues random;

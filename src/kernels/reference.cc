@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/blocks/block_format.h"
 #include "base/fp_mode.h"
 
 namespace skein::reference {
@@ -102,27 +103,40 @@ float ScoreOf(const AttentionInput& in, int32_t key, float product) {
   return in.soft_cap > 0 ? Capped(score, in.scale / in.soft_cap, in.soft_cap) : score;
 }
 
-// Adds the visible keys among [begin, end), which are the keys of one step, to `state`.
-void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
+// The weights of the keys [begin, end), which are the keys of one step. Moves the state to their
+// maximum, and adds them to its sum. dot(key): q · k.
+template <class Dot>
+std::vector<float> WeightsFma(const AttentionInput& in, int32_t begin, int32_t end, const Dot& dot,
+                              State& state) {
   std::vector<float> p;
   float max = state.max;
   for (int32_t key = begin; key < end; ++key) {
-    const float dot = DotFma(in.q, in.k + int64_t{key} * in.head_dim, in.head_dim);
-    const float score = ScoreOf(in, key, dot) * ScaleOf(in);
+    const float score = ScoreOf(in, key, dot(key)) * ScaleOf(in);
     p.push_back(Sees(in, key) ? score : -kInfinity);
     if (p.back() > max) max = p.back();
   }
   Lanes lanes = {};
   for (size_t j = 0; j < p.size(); ++j) {
-    p[j] = Rounded(Exp(p[j] - max), in.dtype);
+    p[j] = Exp(p[j] - max);
+    if (!in.int8) p[j] = Rounded(p[j], in.dtype);
     float& lane = lanes[(begin + j) % kLanes];  // steps begin at multiples of kLanes
     lane = lane + p[j];
   }
   const float factor = Exp(state.max - max);
   state.max = max;
   state.sum[0] = std::fma(state.sum[0], factor, SumOfLanes(lanes));
+  for (float& acc : state.acc) acc = acc * factor;
+  return p;
+}
+
+// Adds the visible keys among [begin, end), which are the keys of one step, to `state`.
+void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
+  const auto dot = [&](int32_t key) {
+    return DotFma(in.q, in.k + int64_t{key} * in.head_dim, in.head_dim);
+  };
+  const std::vector<float> p = WeightsFma(in, begin, end, dot, state);
   for (int32_t d = 0; d < in.head_dim; ++d) {
-    float acc = state.acc[d] * factor;
+    float acc = state.acc[d];
     const int32_t blocks_end = (end + kKvBlockTokens - 1) / kKvBlockTokens * kKvBlockTokens;
     for (int32_t key = begin / kKvBlockTokens * kKvBlockTokens;
          key < std::min(blocks_end, in.num_keys); ++key) {
@@ -132,6 +146,52 @@ void StepFma(const AttentionInput& in, int32_t begin, int32_t end, State& state)
       acc = std::fma(weight, in.v[int64_t{key} * in.head_dim + d], acc);
     }
     state.acc[d] = acc;
+  }
+}
+
+struct Int8Row {
+  std::vector<int8_t> q;
+  std::vector<float> scales;  // of each `per_scale` elements
+};
+
+Int8Row Int8RowOf(const float* x, int32_t n, int32_t per_scale) {
+  Int8Row row = {std::vector<int8_t>(n), {}};
+  for (int32_t i = 0; i < n; i += per_scale) {
+    row.scales.push_back(Quantize({x + i, x + std::min(i + per_scale, n)}, &row.q[i]));
+  }
+  return row;
+}
+
+void StepInt8(const AttentionInput& in, int32_t begin, int32_t end, State& state) {
+  const int32_t n = in.head_dim;
+  const Int8Row q = Int8RowOf(in.q, n, kBlockTerms);
+  const auto dot = [&](int32_t key) {
+    const Int8Row k = Int8RowOf(in.k + int64_t{key} * n, n, kBlockTerms);
+    std::vector<int32_t> products(q.scales.size());
+    for (int32_t i = 0; i < n; ++i) products[i / kBlockTerms] += q.q[i] * k.q[i];
+    float sum = 0;
+    for (size_t b = 0; b < products.size(); ++b) {
+      sum = std::fma(static_cast<float>(products[b]), q.scales[b] * k.scales[b], sum);
+    }
+    return sum;
+  };
+  const std::vector<float> p = WeightsFma(in, begin, end, dot, state);
+  for (int32_t block = begin / kBlockTerms * kBlockTerms; block < end; block += kBlockTerms) {
+    const int32_t keys = std::min(kBlockTerms, in.num_keys - block);
+    if (!SeesAny(in, block, block + keys)) continue;
+    std::vector<Int8Row> values;
+    std::vector<float> weights(keys, 0.0f);
+    for (int32_t key = block; key < block + keys; ++key) {
+      values.push_back(Int8RowOf(in.v + int64_t{key} * n, n, n));
+      const float weight = key < begin || key >= end ? 0.0f : p[key - begin];
+      if (weight > 0) weights[key - block] = weight * values.back().scales[0];
+    }
+    const Int8Row w = Int8RowOf(weights.data(), keys, kBlockTerms);
+    for (int32_t d = 0; d < n; ++d) {
+      int32_t product = 0;
+      for (int32_t j = 0; j < keys; ++j) product += w.q[j] * values[j].q[d];
+      state.acc[d] = std::fma(static_cast<float>(product), w.scales[0], state.acc[d]);
+    }
   }
 }
 
@@ -308,8 +368,9 @@ void GemmBlocks(GemmShape shape, const float* a, const PackedWeight& w, const fl
 
 void Attention(NumericClass numeric_class, const AttentionInput& in, float* out) {
   const ScopedFpMode fp_mode;
-  const bool fma = numeric_class == NumericClass::kFma;
-  const auto step_of = fma                                    ? StepFma
+  const bool fma = numeric_class == NumericClass::kFma || in.int8;
+  const auto step_of = in.int8                                ? StepInt8
+                       : fma                                  ? StepFma
                        : numeric_class == NumericClass::kBf16 ? StepPower<ContinueBf16>
                                                               : StepPower<ContinueAmx>;
   const int32_t step_keys = fma ? kKeysPerStep : kKeysPerAmxStep;

@@ -46,6 +46,7 @@ struct AttentionInput {
   const float* terms = nullptr;       // AttentionRow::terms
   float sink = AttentionRow().sink;
   float soft_cap = 0;  // AttentionCall::soft_cap
+  bool int8 = false;   // keys and values are rounded to int8; the same in every class then
 };
 void Attention(NumericClass numeric_class, const AttentionInput& input, float* out);
 

@@ -61,6 +61,12 @@ Status CheckOptions(const CpuRuntimeOptions& options, const ModelConfig& config)
                                         "; the model reaches to " +
                                         std::to_string(config.max_position));
   }
+  if (options.kv_cache_dtype == KvCacheType::kInt8 && config.is_encoder()) {
+    return Status(
+        StatusCode::kUnsupported,
+        "kv_cache_dtype is int8; encoders, which keep no keys and values, have auto alone",
+        "kv_cache_dtype");
+  }
   if (config.head_dim > kMaxHeadDim) {
     return Status(StatusCode::kUnsupported,
                   "head_dim is " + std::to_string(config.head_dim) +
@@ -78,6 +84,10 @@ Status CheckMemory(const CpuRuntimeOptions& options, const char* field, int64_t 
   if (free_bytes == 0 || bytes <= free_bytes) return Status::Ok();  // 0: free memory is not known
   return Invalid(field, "is " + std::to_string(value) + ", which needs " + std::to_string(bytes) +
                             " bytes; " + std::to_string(free_bytes) + " bytes are free");
+}
+
+DType KvTypeOf(const CpuRuntimeOptions& options, DType dtype) {
+  return options.kv_cache_dtype == KvCacheType::kInt8 ? DType::kInt8 : dtype;
 }
 
 // The number of rows of logits that fit into 48 MiB; at most the default number.
@@ -106,6 +116,7 @@ ForwardLimits LimitsFor(const CpuRuntimeOptions& options, const ModelConfig& con
       .chunk_outputs = options.chunk_outputs,
       .dense_width = dense_width,
       .int8 = int8_rows,
+      .int8_kv = options.kv_cache_dtype == KvCacheType::kInt8,
       .lora_rank = lora_rank};
 }
 
@@ -197,7 +208,7 @@ Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelWeights& 
   const StepStates states = StatesOf(options.num_steps, options.max_num_seqs);
   const MemoryNeeds needs = {.memory_bytes = options.memory_bytes,
                              .fixed_bytes = fixed_bytes,
-                             .block_bytes = KvBlockBytes(config, weights.dtype),
+                             .block_bytes = KvBlockBytes(config, KvTypeOf(options, weights.dtype)),
                              .retention = options.retention,
                              .step_bytes = [&](int32_t n) {
                                const ForwardLimits limits =
@@ -229,8 +240,8 @@ struct Ropes {
 
 // The bytes that a pass uses beyond its buffers: partly used large pages, stacks, and memory that
 // libraries keep. They are measured by running a pass.
-int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Pooling pooling,
-                        ThreadTeam& team) {
+int64_t ProfileOverhead(const CpuRuntimeOptions& options, const ModelWeights& weights,
+                        const Kernels& kernels, ThreadTeam& team) {
   constexpr int32_t kTokens = 512, kChunk = 256;
   const ModelConfig& config = weights.config;
   const int32_t tokens = std::min(kTokens, config.max_position);
@@ -239,11 +250,12 @@ int64_t ProfileOverhead(const ModelWeights& weights, const Kernels& kernels, Poo
   const ForwardLimits limits = {.max_tokens = tokens,
                                 .max_logit_rows = 1,
                                 .chunk_tokens = kChunk,
-                                .max_own_blocks = BlocksFor(tokens)};
-  const KvLayout no_blocks = {weights.dtype, config.num_kv_layers(), 0, config.num_kv_heads,
-                              config.head_dim};
-  ForwardContext context = {&weights, &kernels, ropes.global.get(), no_blocks, nullptr,
-                            &team,    pooling};
+                                .max_own_blocks = BlocksFor(tokens),
+                                .int8_kv = options.kv_cache_dtype == KvCacheType::kInt8};
+  const KvLayout no_blocks = {KvTypeOf(options, weights.dtype), config.num_kv_layers(), 0,
+                              config.num_kv_heads, config.head_dim};
+  ForwardContext context = {&weights, &kernels, ropes.global.get(), no_blocks,
+                            nullptr,  &team,    options.pooling};
   context.local_rope = ropes.local.get();
   ForwardPass pass(context, limits);
   const std::vector<int32_t> prompt(tokens, 0);
@@ -319,7 +331,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
         weights_(std::move(weights)),
         adapters_(std::move(adapters)),
         ropes_(weights_.config, plan.max_model_len, *team_),
-        kv_({weights_.dtype, weights_.config.num_kv_layers(), plan.num_blocks,
+        kv_({KvTypeOf(options, weights_.dtype), weights_.config.num_kv_layers(), plan.num_blocks,
              weights_.config.num_kv_heads, weights_.config.head_dim,
              options.kv_storage == KvStorage::kContiguous},
             std::move(kv_buffer)),
@@ -342,6 +354,7 @@ class CpuRuntimeImpl final : public CpuRuntime {
   void set_granularity(Granularity granularity) override { executor_.set_granularity(granularity); }
   const ModelConfig& config() const override { return weights_.config; }
   DType dtype() const override { return weights_.dtype; }
+  DType kv_dtype() const override { return kv_.layout().dtype; }
   DType matrix_dtype() const override { return weights_.matrix_dtype; }
   Isa isa() const override { return kernels_->isa(); }
   int32_t num_threads() const override { return team_->num_threads(); }
@@ -418,7 +431,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
 
   SKEIN_ASSIGN_OR_RETURN(std::vector<LoraWeights> adapters,
                          LoadAdapters(options.adapters, config, dtype));
-  const int64_t block_bytes = KvBlockBytes(config, dtype);
+  const int64_t block_bytes = KvBlockBytes(config, KvTypeOf(options, dtype));
   if (options.kv_cache_bytes > 0 || options.num_kv_blocks > 0) {
     SKEIN_RETURN_IF_ERROR(PlanKv(options, config, block_bytes).status());  // before the slow part
   }
@@ -441,7 +454,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
     const int threads = team->num_threads();
     const int64_t fixed_bytes =
         state_bytes + SamplerBytes(config, threads, config.head == Head::kLanguageModel) +
-        std::max(FixedBytes(threads), ProfileOverhead(weights, *kernels, options.pooling, *team));
+        std::max(FixedBytes(threads), ProfileOverhead(options, weights, *kernels, *team));
     SKEIN_ASSIGN_OR_RETURN(plan, PlanMemory(options, weights, WidestRank(adapters), fixed_bytes));
   } else {
     SKEIN_ASSIGN_OR_RETURN(plan, PlanKv(options, config, block_bytes));

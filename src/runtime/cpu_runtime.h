@@ -32,12 +32,13 @@ struct CpuRuntimeOptions {
   std::vector<std::string> adapters;  // directories of LoRA adapters: ids from 1 on
   ComputeChoice dtype = ComputeChoice::kAuto;
   Quantization quantization = Quantization::kAuto;
-  int32_t threads = 0;        // at most 1024; 0: all processors that the process may use
-  bool pin_threads = false;   // each thread to its own processor
+  KvCacheType kv_cache_dtype = KvCacheType::kAuto;  // kInt8 is not for encoders
+  int32_t threads = 0;       // at most 1024; 0: all processors that the process may use
+  bool pin_threads = false;  // each thread to its own processor
   NumaRule numa = NumaRule::kAuto;
   std::string numa_folder = kNumaFolder;  // describes the machine's memory nodes (NumaNodes)
-  std::optional<Isa> isa;     // nullopt: as SelectIsa() chooses
-  int32_t max_model_len = 0;  // 0: the longest that the model and the KV memory allow
+  std::optional<Isa> isa;                 // nullopt: as SelectIsa() chooses
+  int32_t max_model_len = 0;              // 0: the longest that the model and the KV memory allow
   int32_t max_num_batched_tokens = 512;
   // EngineConfig::long_prompt_tokens; fewer where they would take more than half of the memory that
   // is free.
@@ -85,6 +86,7 @@ class CpuRuntime : public Runtime {
   static Result<std::unique_ptr<CpuRuntime>> Load(const CpuRuntimeOptions& options);
 
   virtual DType dtype() const = 0;         // compute type
+  virtual DType kv_dtype() const = 0;      // of the KV cache
   virtual DType matrix_dtype() const = 0;  // the type of the layers' and the output's matrices
   virtual Isa isa() const = 0;
   virtual int32_t num_threads() const = 0;

@@ -26,6 +26,7 @@ namespace skein {
 namespace {
 
 const char kModelDir[] = SKEIN_SOURCE_DIR "/tests/data/models/qwen3-bf16";
+const char kEncoderDir[] = SKEIN_SOURCE_DIR "/tests/data/sparse/modernbert";
 
 TEST(CpuRuntimeTest, RefusesWhatCannotWork) {
   const auto refusal = [](const CpuRuntimeOptions& options) {
@@ -55,6 +56,9 @@ TEST(CpuRuntimeTest, RefusesWhatCannotWork) {
             StatusCode::kInvalidArgument);
   EXPECT_EQ(refusal({.model_dir = kModelDir, .kv_cache_file = "/nonexistent/kv"}).param(),
             "kv_cache_file");
+  const Status encoder = refusal({.model_dir = kEncoderDir, .kv_cache_dtype = KvCacheType::kInt8});
+  EXPECT_EQ(encoder.code(), StatusCode::kUnsupported);
+  EXPECT_EQ(encoder.param(), "kv_cache_dtype");
   const Status no_place = refusal(
       {.model_dir = kModelDir, .kv_cache_bytes = 1 << 20, .kv_cache_file = "/nonexistent/kv"});
   EXPECT_EQ(no_place.param(), "kv_cache_file");
@@ -92,6 +96,16 @@ TEST(CpuRuntimeTest, SizesKvMemoryAndReportsIt) {
   ASSERT_TRUE(int4.ok()) << int4.status().message();
   EXPECT_EQ(int4.value()->matrix_dtype(), DType::kBlocks);
   EXPECT_LT(int4.value()->Memory().weight_bytes, int8.value()->Memory().weight_bytes);
+  // A key has a byte for each element and a scale for each 32; a value has a byte for each and a
+  // scale. Heads have 32 elements here.
+  const auto int8_kv = CpuRuntime::Load(
+      {.model_dir = kModelDir, .kv_cache_dtype = KvCacheType::kInt8, .num_kv_blocks = 3});
+  ASSERT_TRUE(int8_kv.ok()) << int8_kv.status().message();
+  EXPECT_EQ(int8_kv.value()->kv_dtype(), DType::kInt8);
+  EXPECT_EQ(int8_kv.value()->dtype(), DType::kBf16);
+  const MemoryReport halved = int8_kv.value()->Memory();
+  EXPECT_EQ(halved.kv_block_bytes * (2 * 2 * 32), memory.kv_block_bytes * (2 * 32 + 2 * 4));
+  EXPECT_EQ(r.kv_dtype(), DType::kBf16);
   const auto short_memory = CpuRuntime::Load({.model_dir = kModelDir, .num_kv_blocks = 2});
   ASSERT_TRUE(short_memory.ok());
   EXPECT_EQ(short_memory.value()->max_model_len(), 64);

@@ -62,9 +62,9 @@ Result<std::string> HandoverModelName(const CpuRuntime& runtime, const std::stri
   std::vector<uint64_t> words;
   SKEIN_RETURN_IF_ERROR(AddModel(model_dir, &words));
   for (const std::string& dir : adapter_dirs) SKEIN_RETURN_IF_ERROR(AddModel(dir, &words));
-  return fmt::format("weights {:016x}, {} adapters, {}, {}, {}", HashWords(words, 0),
+  return fmt::format("weights {:016x}, {} adapters, {}, {}, {}, {}", HashWords(words, 0),
                      adapter_dirs.size(), NameOf(runtime.dtype()), NameOf(runtime.matrix_dtype()),
-                     NameOf(runtime.isa()));
+                     NameOf(runtime.kv_dtype()), NameOf(runtime.isa()));
 }
 
 Status HandoverHost::Check(const SchedulerConfig& scheduler, const CpuRuntime& runtime,

@@ -24,6 +24,12 @@ inline constexpr auto kChoiceNames<Quantization> = std::to_array<ChoiceName<Quan
 });
 
 template <>
+inline constexpr auto kChoiceNames<KvCacheType> = std::to_array<ChoiceName<KvCacheType>>({
+    {"auto", KvCacheType::kAuto},
+    {"int8", KvCacheType::kInt8},
+});
+
+template <>
 inline constexpr auto kChoiceNames<NumaRule> = std::to_array<ChoiceName<NumaRule>>({
     {"auto", NumaRule::kAuto},
     {"off", NumaRule::kOff},

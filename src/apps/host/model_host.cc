@@ -240,6 +240,7 @@ Status CheckCudaHas(const CpuRuntimeOptions& options) {
   };
   if (!options.kv_cache_file.empty()) return refuse("--kv-cache-file");
   if (options.kv_storage != KvStorage::kPaged) return refuse("--kv-storage contiguous");
+  if (options.kv_cache_dtype != KvCacheType::kAuto) return refuse("--kv-cache-dtype int8");
   return Status::Ok();
 }
 
@@ -562,6 +563,7 @@ Result<CpuRuntimeOptions> RuntimeOptionsOf(const ModelHostOptions& options) {
   runtime.threads = options.threads;
   runtime.pin_threads = options.pin_threads;
   runtime.numa = options.numa;
+  runtime.kv_cache_dtype = options.kv_cache_dtype;
   runtime.kv_storage = scheduler.kv_storage;
   runtime.share_attention = !options.plain_attention;
   runtime.max_model_len = options.max_model_len;

@@ -63,6 +63,7 @@ struct ModelHostOptions {
   double max_wait_s = 0;  // EngineConfig::max_wait_us; the server has another default
   bool refuses_late = false;
   int32_t max_logprobs = 20;
+  KvCacheType kv_cache_dtype = KvCacheType::kAuto;
   std::string kv_cache_memory;    // such as "2GiB", or a number of bytes; empty: choose
   std::string kv_cache_file;      // a file of that size for the KV cache; empty: in memory
   std::string kv_offload_memory;  // of the host, for blocks that a GPU evicts; empty: none

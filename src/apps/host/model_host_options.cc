@@ -87,6 +87,10 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
 // Adds the options for memory besides the weights, and for the way in which prompts use it.
 void AddMemoryOptions(CLI::App* app, ModelHostOptions* o) {
   const HelpGroup group(app, "Memory");
+  AddChoice(
+      app, "--kv-cache-dtype", &o->kv_cache_dtype,
+      "Type of keys and values: auto, the compute type, or int8: about half of bf16's memory, "
+      "and less to read with long contexts. Not for encoders");
   app->add_option("--kv-cache-memory", o->kv_cache_memory,
                   "Memory for keys and values, such as 2GiB; default: chosen from what is free");
   app->add_option("--memory", o->memory,

@@ -66,8 +66,8 @@ double LayerFlops(const ModelConfig& config, int64_t num_rows, int64_t context, 
   return flops;
 }
 
-ForwardWork WorkOf(const ModelConfig& config, DType compute, double element_bytes, int64_t num_rows,
-                   int64_t context, int64_t new_tokens) {
+ForwardWork WorkOf(const ModelConfig& config, int64_t kv_bytes, double element_bytes,
+                   int64_t num_rows, int64_t context, int64_t new_tokens) {
   const double output = static_cast<double>(config.vocab_size) * config.hidden_size;
   double weights = output;
   for (int32_t layer = 0; layer < config.num_layers; ++layer) {
@@ -77,7 +77,7 @@ ForwardWork WorkOf(const ModelConfig& config, DType compute, double element_byte
   work.flops = LayerFlops(config, num_rows, context, new_tokens, num_rows) +
                2 * static_cast<double>(num_rows) * output;
   work.bytes = weights * element_bytes + static_cast<double>(num_rows * (context + new_tokens)) *
-                                             static_cast<double>(config.KvBytesPerToken(compute));
+                                             static_cast<double>(kv_bytes);
   return work;
 }
 

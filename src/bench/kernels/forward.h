@@ -24,9 +24,10 @@ struct ForwardWork {
 // compute `new_tokens` tokens each and the logits of their last token. Attention counts only
 // visible keys. The embedding counts only if it is the output matrix. In the last layer, only the
 // tokens whose logits are read count in full; for the others, only their keys and values count.
-// `element_bytes`: the bytes of an element of the matrices, on average.
-ForwardWork WorkOf(const ModelConfig& config, DType compute, double element_bytes, int64_t num_rows,
-                   int64_t context, int64_t new_tokens);
+// `element_bytes`: the bytes of an element of the matrices, on average. `kv_bytes`: those of a
+// token's keys and values.
+ForwardWork WorkOf(const ModelConfig& config, int64_t kv_bytes, double element_bytes,
+                   int64_t num_rows, int64_t context, int64_t new_tokens);
 
 // The operations of the layers in such a pass, if the logits of `num_read` of the sequences are
 // read.

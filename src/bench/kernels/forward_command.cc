@@ -49,7 +49,7 @@ class ForwardReport {
 
   Json Prefill(int32_t prompt_tokens) {
     const ForwardWork work =
-        WorkOf(runtime_.config(), runtime_.dtype(), ElementBytes(), 1, 0, prompt_tokens);
+        WorkOf(runtime_.config(), KvBytes(), ElementBytes(), 1, 0, prompt_tokens);
     std::vector<double> seconds, fractions;
     bench_.Prefill(prompt_tokens);  // warm-up
     for (int32_t i = 0; i < options_.repetitions; ++i) {
@@ -68,8 +68,7 @@ class ForwardReport {
 
   Json Decode(int32_t batch) {
     const int32_t middle = options_.context + options_.decode_steps / 2;
-    const ForwardWork work =
-        WorkOf(runtime_.config(), runtime_.dtype(), ElementBytes(), batch, middle, 1);
+    const ForwardWork work = WorkOf(runtime_.config(), KvBytes(), ElementBytes(), batch, middle, 1);
     constexpr size_t kSteps = 4;  // steps between two measurements of the limits
     MachineLimits before;
     std::vector<double> few, fractions;
@@ -109,6 +108,9 @@ class ForwardReport {
     return static_cast<double>(runtime_.Memory().matrix_bytes) /
            (static_cast<double>(config.NumParameters()) - separate);
   }
+
+  // The bytes of a token's keys and values.
+  int64_t KvBytes() const { return runtime_.Memory().kv_block_bytes / kBlockTokens; }
 
   MachineLimits Limits() {
     limits_.push_back(meter_.Now(runtime_.isa(), runtime_.matrix_dtype()));
@@ -161,6 +163,7 @@ Status RunForwardBench(const ForwardBenchOptions& options) {
                                        {"isa", NameOf(runtime->isa())},
                                        {"threads", runtime->num_threads()},
                                        {"quantization", NameOf(options.model.quantization)},
+                                       {"kv_cache_dtype", NameOf(options.model.kv_cache_dtype)},
                                        {"load_s", load_s},
                                        {"resident_mib", resident_mib},
                                        {"limits", LimitsToJson(limits, runtime->isa(), dtype)},
@@ -176,6 +179,7 @@ void AddBenchForwardCommand(CLI::App* bench, int* exit_status) {
       bench->add_subcommand("forward", "Time forward passes alone against what the machine allows");
   AddBenchModelOptions(app, &options->model);
   AddQuantizationOption(app, &options->model);
+  AddKvCacheOption(app, &options->model.kv_cache_dtype);
   app->add_option("--prompt-tokens", options->prompt_tokens, "Lengths of whole prompts")
       ->delimiter(',')
       ->allow_extra_args(false)

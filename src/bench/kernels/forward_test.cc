@@ -28,7 +28,8 @@ TEST(WorkOfTest, CountsAPromptByHand) {
   const double parameters = 2 * (128 + 64 + 384);
   // Three tokens see 1, 2 and 3 keys, in 2 heads of size 4, with two products each. In the second
   // layer, which is the last, only the last token is computed further than its keys and values.
-  const ForwardWork work = WorkOf(SmallConfig(), DType::kBf16, 2, 1, 0, 3);
+  const ForwardWork work =
+      WorkOf(SmallConfig(), SmallConfig().KvBytesPerToken(DType::kBf16), 2, 1, 0, 3);
   const double first = 3 * 2 * 576 + (1 + 2 + 3) * 2 * 2 * 8;
   const double last = 3 * 2 * 64 + 2 * 512 + 3 * 2 * 2 * 8;
   EXPECT_EQ(work.flops, first + last + 2 * 800);
@@ -37,8 +38,10 @@ TEST(WorkOfTest, CountsAPromptByHand) {
 }
 
 TEST(WorkOfTest, ABatchReadsItsWeightsOnce) {
-  const ForwardWork one = WorkOf(SmallConfig(), DType::kF32, 4, 1, 10, 1);
-  const ForwardWork four = WorkOf(SmallConfig(), DType::kF32, 4, 4, 10, 1);
+  const ForwardWork one =
+      WorkOf(SmallConfig(), SmallConfig().KvBytesPerToken(DType::kF32), 4, 1, 10, 1);
+  const ForwardWork four =
+      WorkOf(SmallConfig(), SmallConfig().KvBytesPerToken(DType::kF32), 4, 4, 10, 1);
   EXPECT_EQ(four.flops, 4 * one.flops);
   const double kv = 11.0 * 2 * 2 * 4 * 4;
   EXPECT_EQ(four.bytes - one.bytes, 3 * kv);
@@ -52,17 +55,19 @@ TEST(WorkOfTest, AMixtureReadsTheExpertsOfItsTokens) {
   config.has_experts = {false, true};
   // In the second layer the MLP is a router of 8 * 8 and two experts of 3 * 8 * 4.
   const double dense = 128 + 64 + 384, rest = 128 + 64 + 64, expert = 96;
-  const ForwardWork one = WorkOf(config, DType::kF32, 4, 1, 0, 1);
+  const ForwardWork one = WorkOf(config, config.KvBytesPerToken(DType::kF32), 4, 1, 0, 1);
   EXPECT_EQ(one.flops, 2 * (dense + rest + 2 * expert + 800) + 2 * 2 * 2 * 8);
   EXPECT_EQ(one.bytes, (dense + rest + 2 * expert + 800) * 4 + 2 * 2 * 4 * 4);
   // Two tokens read 8 * (1 - (6 / 8)^2) = 3.5 experts.
-  const ForwardWork two = WorkOf(config, DType::kF32, 4, 2, 0, 1);
+  const ForwardWork two = WorkOf(config, config.KvBytesPerToken(DType::kF32), 4, 2, 0, 1);
   EXPECT_EQ(two.flops, 2 * one.flops);
   EXPECT_DOUBLE_EQ(two.bytes, (dense + rest + 3.5 * expert + 800) * 4 + 2 * 2 * 2 * 4 * 4);
   // The expert of every token has matrices of 8 * 5, and a row that is its gate.
   config.decoder.shared_expert_size = 5;
-  EXPECT_DOUBLE_EQ(WorkOf(config, DType::kF32, 4, 2, 0, 1).bytes, two.bytes + (3 * 40 + 8) * 4);
-  EXPECT_DOUBLE_EQ(WorkOf(config, DType::kF32, 4, 2, 0, 1).flops, two.flops + 2 * 2 * (3 * 40 + 8));
+  EXPECT_DOUBLE_EQ(WorkOf(config, config.KvBytesPerToken(DType::kF32), 4, 2, 0, 1).bytes,
+                   two.bytes + (3 * 40 + 8) * 4);
+  EXPECT_DOUBLE_EQ(WorkOf(config, config.KvBytesPerToken(DType::kF32), 4, 2, 0, 1).flops,
+                   two.flops + 2 * 2 * (3 * 40 + 8));
 }
 
 TEST(ForwardBenchTest, TimesPassesOfAModel) {

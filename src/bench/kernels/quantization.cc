@@ -19,13 +19,15 @@ constexpr int32_t kLogitRows = 64;
 // A model that computes one sequence at a time.
 class OneSequence {
  public:
-  OneSequence(ModelWeights weights, const Kernels& kernels, ThreadTeam& team, int32_t max_tokens)
+  OneSequence(ModelWeights weights, KvCacheType kv_type, const Kernels& kernels, ThreadTeam& team,
+              int32_t max_tokens)
       : weights_(std::move(weights)),
         rope_(MakeRopeTable(weights_.config.rope, weights_.config.head_dim), max_tokens, team),
         blocks_((max_tokens + kKvBlockTokens - 1) / kKvBlockTokens) {
     const ModelConfig& c = weights_.config;
-    const KvLayout layout = {weights_.dtype, c.num_kv_layers(),
-                             static_cast<int32_t>(blocks_.size()), c.num_kv_heads, c.head_dim};
+    const DType dtype = kv_type == KvCacheType::kInt8 ? DType::kInt8 : weights_.dtype;
+    const KvLayout layout = {dtype, c.num_kv_layers(), static_cast<int32_t>(blocks_.size()),
+                             c.num_kv_heads, c.head_dim};
     kv_ = AlignedBuffer(layout.total_bytes());
     std::iota(blocks_.begin(), blocks_.end(), 0);
     const ForwardContext context = {&weights_, &kernels, &rope_, layout, kv_.data(), &team};
@@ -135,15 +137,16 @@ Result<QuantizationReport> CompareQuantization(const QuantizationOptions& option
   ThreadTeam team(ThreadsOrAll(options.threads));
   size_t longest = 1;
   for (const std::vector<int32_t>& tokens : sequences) longest = std::max(longest, tokens.size());
-  const auto load = [&](const ModelFiles& from, const ModelConfig& model,
-                        WeightTypes wanted) -> Result<std::unique_ptr<OneSequence>> {
+  const auto load = [&](const ModelFiles& from, const ModelConfig& model, WeightTypes wanted,
+                        KvCacheType kv_type) -> Result<std::unique_ptr<OneSequence>> {
     SKEIN_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(from, model, wanted, team, {}));
-    return std::make_unique<OneSequence>(std::move(weights), *kernels, team,
+    return std::make_unique<OneSequence>(std::move(weights), kv_type, *kernels, team,
                                          static_cast<int32_t>(longest));
   };
-  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<OneSequence> plain, load(files, config, compute));
+  SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<OneSequence> plain,
+                         load(files, config, compute, KvCacheType::kAuto));
   SKEIN_ASSIGN_OR_RETURN(const std::unique_ptr<OneSequence> quantized,
-                         load(other_files, other_config, types));
+                         load(other_files, other_config, types, options.kv_cache_dtype));
   QuantizationReport report;
   for (const std::vector<int32_t>& tokens : sequences) {
     Compare(tokens, plain.get(), quantized.get(), &report);

@@ -34,7 +34,8 @@ struct QuantizationOptions {
   std::string quantized_dir;  // directory of the quantized weights; empty: the model's own
   ComputeChoice dtype = ComputeChoice::kAuto;
   Quantization quantization = Quantization::kInt8;
-  int threads = 0;  // 0: one per processor
+  KvCacheType kv_cache_dtype = KvCacheType::kAuto;  // with the quantized weights
+  int threads = 0;                                  // 0: one per processor
 };
 
 // Runs each sequence of tokens through the model with plain weights and with quantized ones, which

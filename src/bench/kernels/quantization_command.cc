@@ -11,6 +11,7 @@
 #include "apps/read_file.h"
 #include "base/random.h"
 #include "bench/bench_command.h"
+#include "bench/bench_model.h"
 #include "bench/kernels/quantization.h"
 #include "model/config/config.h"
 #include "server/json/json.h"
@@ -88,6 +89,7 @@ Status RunQuantizationCommand(QuantizationCommandOptions options) {
   json["model"] = options.model;
   json["text"] = options.text.empty() ? Json() : Json(options.text);
   json["quantization"] = NameOf(options.compare.quantization);
+  json["kv_cache_dtype"] = NameOf(options.compare.kv_cache_dtype);
   json["quantized_model"] = options.quantized.empty() ? Json() : Json(options.quantized);
   json["positions"] = r.num_positions;
   json["perplexity"] = r.perplexity;
@@ -121,7 +123,8 @@ void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   AddChoice(app, "--quantization", &options->compare.quantization,
-            "The weights to compare with those in the compute type: auto, int8 or int4");
+            "The weights to compare with those in the compute type: auto, none, int8 or int4");
+  AddKvCacheOption(app, &options->compare.kv_cache_dtype);
   AddDtypeOption(app, &options->compare.dtype);
   AddThreadsOption(app, &options->compare.threads);
   AddJsonOption(app, &options->json);

@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/vec_avx2.h"
 // These bodies must come after the vector type that they use.
+#include "kernels/cpu/attention/attention_int8_body.h"
 #include "kernels/cpu/gemm_blocks_body.h"
 #include "kernels/cpu/gemm_blocks_winograd_body.h"
 #include "kernels/cpu/gemm_int8_body.h"
@@ -40,6 +41,7 @@ CpuOps Avx2Ops() {
   CpuOps ops = kOpsOf<avx2::Vec>;
   ops.gemm_int8 = GemmInt8OfRows;
   ops.gemm_blocks = GemmBlocksOfRows;
+  ops.attention_int8 = Attention<avx2::Vec, Int8Products<avx2::Vec, avx2::Blocks>>;
   return ops;
 }
 

@@ -1,5 +1,5 @@
-// Products of int8 with AVX-512's instruction for int8 (VNNI). avx512.cc explains the order of
-// includes.
+// Products and attention of int8 with AVX-512's instruction for int8 (VNNI). avx512.cc explains the
+// order of includes.
 
 // g++ 12 warns of deliberately undefined inputs inside its own intrinsics.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -14,6 +14,7 @@
 #include "kernels/cpu/quads_avx512.h"
 #include "kernels/cpu/vec_avx512.h"
 // These bodies must come after the vector type that they use.
+#include "kernels/cpu/attention/attention_int8_body.h"
 #include "kernels/cpu/gemm_blocks_body.h"
 #include "kernels/cpu/gemm_dot_body.h"
 
@@ -111,5 +112,8 @@ struct Blocks : avx512::Quads512 {
 
 void Avx512VnniGemm(const GemmCall& call) { GemmDots<Int8Product>(call); }
 void Avx512VnniGemmBlocks(const GemmCall& call) { GemmBlocks<avx512::Vec, Blocks>(call); }
+void Avx512VnniAttention(const AttentionArgs& args) {
+  Attention<avx512::Vec, Int8Products<avx512::Vec, Blocks>>(args);
+}
 
 }  // namespace skein

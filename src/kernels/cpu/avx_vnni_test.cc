@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "testing/isa_emulation.h"
@@ -128,6 +129,45 @@ TEST(AvxVnniTest, ProductsOfBlocksUseTheInstruction) {
                 int64_t{rows} * (kColumns / 8) * (kTerms / 4))
           << TraitsOf(format).name << " " << rows;
     }
+  }
+}
+
+// Attention over keys and values in int8 has AVX2's bits, for a row alone and for several.
+TEST(AvxVnniTest, AttentionOfInt8UsesTheInstruction) {
+  const IsaEmulation emulation(Isa::kAvxVnni);
+  if (!CpuHas(Isa::kAvx2)) GTEST_SKIP() << "needs AVX2";
+  constexpr int32_t kKeys = 40, kDim = 64, kMostRows = 7;
+  const KvLayout layout = {DType::kInt8, 1, 2, 1, kDim};
+  AlignedBuffer memory(layout.total_bytes());
+  RandomValues random;
+  const std::vector<float> scales = {0.01f, 0.02f};
+  for (int32_t key = 0; key < kKeys; ++key) {
+    std::vector<int8_t> k(kDim), v(kDim);
+    for (int8_t& x : k) x = static_cast<int8_t>(random.Integer(-127, 127));
+    for (int8_t& x : v) x = static_cast<int8_t>(random.Integer(-127, 127));
+    std::byte* const base = memory.data() + layout.Offset(0, key / kKvBlockTokens, 0);
+    layout.StoreInt8K(base, key % kKvBlockTokens, k.data(), scales.data());
+    layout.StoreInt8V(base, key % kKvBlockTokens, v.data(), 0.01f * key);
+  }
+  const std::vector<float> q = random.Floats(size_t{kMostRows} * kDim, DType::kF32, Range::kPlain);
+  const int32_t table[] = {0, 1};
+  for (const int32_t num_rows : {1, kMostRows}) {
+    const auto attend = [&](Isa isa) {
+      std::vector<float> out(size_t{kMostRows} * kDim);
+      std::vector<AttentionRow> rows;
+      for (int32_t r = 0; r < num_rows; ++r) {
+        rows.push_back({&q[r * kDim], &out[r * kDim], kKeys - r, 2, table});
+      }
+      MakeCpuKernels(isa)->Attention(
+          {.rows = rows, .kv = memory.data(), .layout = &layout, .scale = 0.1f});
+      return out;
+    };
+    const int64_t before = ScopedAvxVnniEmulation::num_executed();
+    const std::vector<float> found = attend(Isa::kAvxVnni);
+    const bool executed = ScopedAvxVnniEmulation::num_executed() > before;
+    EXPECT_EQ(executed, emulation.active());
+    EXPECT_EQ(found, attend(Isa::kAvx2)) << num_rows;
+    EXPECT_NE(found[0], 0.0f);
   }
 }
 

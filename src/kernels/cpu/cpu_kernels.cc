@@ -12,6 +12,7 @@ namespace {
 
 // VNNI is checked even for kAmx: tests emulate the matrix unit on machines without VNNI, too.
 auto BlocksOf512() { return CpuHasVnni() ? Avx512VnniGemmBlocks : Avx2Ops().gemm_blocks; }
+auto Int8AttentionOf512() { return CpuHasVnni() ? Avx512VnniAttention : Avx2Ops().attention_int8; }
 
 void GemmBlocksOfAmx(const GemmCall& call) {
   const bool fits = call.m >= kAmxBlockRows && call.w->k() <= kMaxAmxBlockTerms;
@@ -23,6 +24,7 @@ CpuOps OpsOf(Isa isa) {
     case Isa::kAmx: {
       CpuOps ops = AmxOps();
       ops.gemm_blocks = GemmBlocksOfAmx;
+      ops.attention_int8 = Int8AttentionOf512();
       return ops;
     }
     case Isa::kAvx512Bf16: {
@@ -41,6 +43,7 @@ CpuOps OpsOf(Isa isa) {
       CpuOps ops = Avx512Ops();
       ops.gemm_int8 = CpuHasVnni() ? Avx512VnniGemm : Avx2Ops().gemm_int8;
       ops.gemm_blocks = BlocksOf512();
+      ops.attention_int8 = Int8AttentionOf512();
       return ops;
     }
     case Isa::kAvxVnni:
@@ -97,9 +100,11 @@ class CpuKernels final : public Kernels {
     const KvLayout& layout = *call.layout;
     SKEIN_CHECK(!call.rows.empty() && call.rows.size() <= size_t{kMaxQueryRows});
     SKEIN_CHECK(layout.head_dim >= 1 && layout.head_dim <= kMaxHeadDim);
-    SKEIN_CHECK(IsComputeType(layout.dtype) && call.soft_cap >= 0);
+    const bool int8 = layout.dtype == DType::kInt8;
+    const DType dtype = int8 ? call.dtype : layout.dtype;
+    SKEIN_CHECK(IsComputeType(dtype) && call.soft_cap >= 0);
     SKEIN_CHECK(call.piece_stride == kRowPiece ||
-                NumericClassOf(isa_, layout.dtype) == NumericClass::kAmx);
+                NumericClassOf(isa_, dtype) == NumericClass::kAmx);
     for (const AttentionRow& row : call.rows) {
       SKEIN_CHECK(row.q != nullptr && row.out != nullptr && row.block_table != nullptr);
       SKEIN_CHECK(row.num_keys >= 1 && row.num_keys <= row.num_blocks * kKvBlockTokens);
@@ -122,8 +127,10 @@ class CpuKernels final : public Kernels {
         .scale = call.scale,
         .soft_cap = call.soft_cap,
         .piece_stride = call.piece_stride,
+        .dtype = dtype,
     };
     const ScopedFpMode fp_mode;
+    if (int8) return ops_.attention_int8(args);
     layout.dtype == DType::kBf16 ? ops_.attention_bf16(args) : ops_.attention_f32(args);
   }
 

@@ -208,6 +208,9 @@ inline BlockAhead AheadOf(const PackedWeight::BlockPanel& panel, int32_t k, int 
   return {panel.values + count * bytes, count * ((bytes + num_blocks - 1) / num_blocks)};
 }
 
+// The distance of the rows of a panel's sums.
+using PanelStride = std::integral_constant<int64_t, 16>;
+
 // The rows of a tile, from its first block on.
 struct BlockRows {
   const int8_t* q;
@@ -262,16 +265,17 @@ inline V AddQuads(const typename B::Quads (&w)[kQuadsOfBlock], const int8_t* q, 
   return AddBlock<V, Kind>(row, block, low, high, acc);
 }
 
-// Adds `count` blocks of column j to c[r][j]; c has row stride 16.
-template <class V, class B, class Kind, int R>
-inline void BlockTile(const BlockRows& rows, const std::byte* values, const TileScales& scales,
-                      int32_t count, const BlockAhead& ahead, float* c) {
+// Adds `count` blocks of column j to c[r][j]. The rows of c are ldc apart: an int64_t, or a
+// constant of that type. BlockOf gives the scales.
+template <class V, class B, class Kind, int R, class Scales, class Stride>
+inline void BlockTile(const BlockRows& rows, const std::byte* values, const Scales& scales,
+                      int32_t count, const BlockAhead& ahead, float* c, Stride ldc) {
   using Source = typename Kind::Source;
   constexpr int kBits = Source::kBits, kParts = Kind::kParts, kQuads = Kind::kQuads;
   constexpr bool kInMemory = std::is_same_v<Source, Unpacked<B, kBits>>;
   V acc[R];
 #pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) acc[r] = V::Load(c + 16 * r);
+  for (int r = 0; r < R; ++r) acc[r] = V::Load(c + ldc * r);
   for (int32_t b = 0; b < count; ++b, values += Source::kBytes) {
     const int8_t* q = rows.q + b * kBlockTerms;
     const auto row_block = [&](int r) -> const RowBlock& {
@@ -304,19 +308,19 @@ inline void BlockTile(const BlockRows& rows, const std::byte* values, const Tile
     }
   }
 #pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) acc[r].Store(c + 16 * r);
+  for (int r = 0; r < R; ++r) acc[r].Store(c + ldc * r);
 }
 
 // BlockTile for a number of rows in [1, R] that is known only at run time.
-template <class V, class B, class Kind, int R>
+template <class V, class B, class Kind, int R, class Scales, class Stride>
 inline void BlockTileOfRows(int32_t num_rows, const BlockRows& rows, const std::byte* values,
-                            const TileScales& scales, int32_t count, const BlockAhead& ahead,
-                            float* c) {
+                            const Scales& scales, int32_t count, const BlockAhead& ahead, float* c,
+                            Stride ldc) {
   if (num_rows == R) {
-    return BlockTile<V, B, Kind, R>(rows, values, scales, count, ahead, c);
+    return BlockTile<V, B, Kind, R>(rows, values, scales, count, ahead, c, ldc);
   }
   if constexpr (R > 1) {
-    BlockTileOfRows<V, B, Kind, R - 1>(num_rows, rows, values, scales, count, ahead, c);
+    BlockTileOfRows<V, B, Kind, R - 1>(num_rows, rows, values, scales, count, ahead, c, ldc);
   }
 }
 
@@ -366,10 +370,10 @@ inline void BlockPanelSumsOf(const GemmCall& call, const PackedWeight::BlockPane
       const int32_t tile_rows = num_rows - r < most ? num_rows - r : most;
       if (direct) {
         BlockTileOfRows<V, B, Kind, kMostDirect>(tile_rows, rows, values, scales, count, ahead,
-                                                 c + 16 * r);
+                                                 c + 16 * r, PanelStride());
       } else {
         BlockTileOfRows<V, B, CopyKind, V::kBlockRows>(tile_rows, rows, unpacked, scales, count,
-                                                       ahead, c + 16 * r);
+                                                       ahead, c + 16 * r, PanelStride());
       }
       rows.q += most * rows.stride;
       rows.blocks += most * rows.block_stride;

@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "kernels/kernels.h"
+#include "kernels/quantize.h"
 
 namespace skein {
 
@@ -129,6 +130,19 @@ inline void StoreAs(V v, void* out, DType dtype, int64_t index, int n) {
   } else {
     v.StoreBf16First(static_cast<uint16_t*>(out) + index, n);
   }
+}
+
+// Rounds the elements low [16] and high [16] of a block to int8, out [32].
+template <class V>
+inline RowBlock QuantizeBlock(V low, V high, int8_t* out) {
+  const V largest = MaxMagnitude(MaxMagnitude(V::Set(0.0f), low), high);
+  const Int8Scale scale = Int8ScaleOf(largest.LargestMagnitude());
+  const V inverse = V::Set(scale.inverse);
+  const bool zeros = scale.inverse == 0.0f;  // whatever the block holds
+  (zeros ? inverse : low * inverse).StoreInt8First(out, 16);
+  (zeros ? inverse : high * inverse).StoreInt8First(out + 16, 16);
+  const int32_t low_sum = V::SumOfBytes(out), sum = low_sum + V::SumOfBytes(out + 16);
+  return {scale.scale, scale.scale * static_cast<float>(sum), low_sum, sum};
 }
 
 }  // namespace skein

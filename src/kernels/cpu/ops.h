@@ -21,6 +21,7 @@ struct AttentionArgs {
   float scale = 1.0f;
   float soft_cap = 0.0f;
   int64_t piece_stride = kRowPiece;
+  DType dtype = DType::kF32;  // of the rows' q and out
 };
 
 // The operations of one instruction set as plain functions. The caller (CpuKernels) checks the
@@ -33,6 +34,7 @@ struct CpuOps {
   void (*gemm_blocks)(const GemmCall& call);
   void (*attention_f32)(const AttentionArgs& args);
   void (*attention_bf16)(const AttentionArgs& args);
+  void (*attention_int8)(const AttentionArgs& args);
   void (*rms_norm)(const float* x, const float* weight, float eps, int32_t n, void* out,
                    DType out_dtype, int64_t piece_stride);
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int32_t n,
@@ -61,7 +63,7 @@ struct CpuOps {
 CpuOps ScalarOps();
 CpuOps Avx2Ops();
 CpuOps AvxVnniOps();
-CpuOps Avx512Ops();  // without gemm_int8 and gemm_blocks
+CpuOps Avx512Ops();  // without gemm_int8, gemm_blocks and attention_int8
 // Products and attention of the BF16 class, by vdpbf16ps or by FMAs.
 void Avx512Bf16Gemm(const GemmCall& call);
 void Avx512Bf16Attention(const AttentionArgs& args);
@@ -72,8 +74,9 @@ void Avx512Bf16FmaAttention(const AttentionArgs& args);
 bool Avx512Bf16DotsAreFast();
 void Avx512VnniGemm(const GemmCall& call);
 void Avx512VnniGemmBlocks(const GemmCall& call);
-// Avx512Ops without gemm_blocks, and with gemm_bf16, gemm_int8 and attention_bf16 on the matrix
-// unit.
+void Avx512VnniAttention(const AttentionArgs& args);  // of int8
+// Avx512Ops without gemm_blocks and attention_int8, and with gemm_bf16, gemm_int8 and
+// attention_bf16 on the matrix unit.
 CpuOps AmxOps();
 // Products of at least 16 rows of at most kMaxAmxBlockTerms elements.
 void AmxGemmBlocks(const GemmCall& call);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/cpu/attention_body.h"
+#include "kernels/cpu/attention/attention_body.h"
 #include "kernels/cpu/delta_body.h"
 #include "kernels/cpu/draw_body.h"
 #include "kernels/cpu/gemm_body.h"
@@ -9,13 +9,13 @@
 
 namespace skein {
 
-// All operations for the vector type V, except gemm_int8 and gemm_blocks.
+// All operations for the vector type V, except gemm_int8, gemm_blocks and attention_int8.
 template <class V>
 inline constexpr CpuOps kOpsOf = {
     .gemm_f32 = Gemm<V, false>,
     .gemm_bf16 = Gemm<V, true>,
-    .attention_f32 = Attention<V, false>,
-    .attention_bf16 = Attention<V, true>,
+    .attention_f32 = Attention<V, FloatProducts<V, false>>,
+    .attention_bf16 = Attention<V, FloatProducts<V, true>>,
     .rms_norm = RmsNorm<V>,
     .layer_norm = LayerNorm<V>,
     .activate = Activate<V>,

@@ -187,21 +187,8 @@ float Quantize(const void* x, DType dtype, int32_t n, int8_t* out) {
 
 template <class V>
 void QuantizeBlocks(const void* x, DType dtype, int32_t n, int8_t* out, RowBlock* blocks) {
-  for (int32_t i = 0; i < n; i += kBlockTerms, out += kBlockTerms, ++blocks) {
-    const V low = LoadAs<V>(x, dtype, i, n), high = LoadAs<V>(x, dtype, i + kLanes, n);
-    const V largest = MaxMagnitude(MaxMagnitude(V::Set(0.0f), low), high);
-    const Int8Scale scale = Int8ScaleOf(largest.LargestMagnitude());
-    const V inverse = V::Set(scale.inverse);
-    const bool zeros = scale.inverse == 0.0f;  // whatever the row holds
-    (zeros ? inverse : low * inverse).StoreInt8First(out, kLanes);
-    (zeros ? inverse : high * inverse).StoreInt8First(out + kLanes, kLanes);
-    int32_t low_sum = 0, high_sum = 0;
-    for (int32_t j = 0; j < kLanes; ++j) {
-      low_sum += out[j];
-      high_sum += out[j + kLanes];
-    }
-    const int32_t sum = low_sum + high_sum;
-    *blocks = {scale.scale, scale.scale * static_cast<float>(sum), low_sum, sum};
+  for (int32_t i = 0; i < n; i += kBlockTerms, ++blocks) {
+    *blocks = QuantizeBlock(LoadAs<V>(x, dtype, i, n), LoadAs<V>(x, dtype, i + kLanes, n), out + i);
   }
 }
 

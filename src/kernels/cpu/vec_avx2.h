@@ -92,11 +92,12 @@ struct Vec {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
   }
   float Largest() const {
-    alignas(32) float lane[16];
-    Store(lane);
-    float max = -__builtin_inff();
-    for (float e : lane) max = e > max ? e : max;
-    return max;
+    const __m256 least = _mm256_set1_ps(-__builtin_inff());
+    // A NaN becomes the second operand.
+    const __m256 eight = _mm256_max_ps(_mm256_max_ps(lo, least), _mm256_max_ps(hi, least));
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
   }
   Vec RoundToBf16() const {
     const __m256i upper = _mm256_set1_epi32(int(0xffff0000u));
@@ -119,12 +120,18 @@ struct Vec {
     _mm_store_si128(reinterpret_cast<__m128i*>(all), bytes);
     for (int i = 0; i < n; ++i) p[i] = all[i];
   }
+  static int32_t SumOfBytes(const int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    const __m128i unsigned_bytes = _mm_xor_si128(bytes, _mm_set1_epi8(-128));
+    const __m128i halves = _mm_sad_epu8(unsigned_bytes, _mm_setzero_si128());
+    return _mm_cvtsi128_si32(halves) + _mm_extract_epi32(halves, 2) - 16 * 128;
+  }
   uint32_t LargestMagnitude() const {
-    alignas(32) uint32_t lane[8];
-    _mm256_store_si256(reinterpret_cast<__m256i*>(lane), _mm256_max_epi32(Bits(lo), Bits(hi)));
-    uint32_t largest = 0;
-    for (uint32_t e : lane) largest = e > largest ? e : largest;
-    return largest;
+    const __m256i eight = _mm256_max_epi32(Bits(lo), Bits(hi));
+    const __m128i four =
+        _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    const __m128i two = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return _mm_cvtsi128_si32(_mm_max_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
   }
 
   // Used only by the operators below.

@@ -67,11 +67,9 @@ struct Vec {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
   }
   float Largest() const {
-    alignas(64) float lane[16];
-    _mm512_store_ps(lane, v);
-    float max = -__builtin_inff();
-    for (float e : lane) max = e > max ? e : max;
-    return max;
+    // A NaN becomes the second operand.
+    return _mm512_reduce_max_ps(
+        _mm512_max_ps(v, _mm512_set1_ps(-std::numeric_limits<float>::infinity())));
   }
   Vec RoundToBf16() const {
     return FromBits(_mm512_and_si512(Rounded(), _mm512_set1_epi32(int(0xffff0000u))));
@@ -81,13 +79,13 @@ struct Vec {
   void StoreInt8First(int8_t* p, int n) const {
     _mm512_mask_cvtepi32_storeu_epi8(p, First(n), _mm512_cvtps_epi32(v));
   }
-  uint32_t LargestMagnitude() const {
-    alignas(64) uint32_t lane[16];
-    _mm512_store_si512(lane, Bits());
-    uint32_t largest = 0;
-    for (uint32_t e : lane) largest = e > largest ? e : largest;
-    return largest;
+  static int32_t SumOfBytes(const int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    const __m128i unsigned_bytes = _mm_xor_si128(bytes, _mm_set1_epi8(-128));
+    const __m128i halves = _mm_sad_epu8(unsigned_bytes, _mm_setzero_si128());
+    return _mm_cvtsi128_si32(halves) + _mm_extract_epi32(halves, 2) - 16 * 128;
   }
+  uint32_t LargestMagnitude() const { return _mm512_reduce_max_epi32(Bits()); }
 
   // Used only by the operators below.
   static Vec FromBits(__m512i bits) { return {_mm512_castsi512_ps(bits)}; }

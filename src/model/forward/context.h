@@ -19,7 +19,7 @@ struct ForwardContext {
   const ModelWeights* weights = nullptr;
   const Kernels* kernels = nullptr;
   const RopeAngles* rope = nullptr;  // null for BERT's family
-  KvLayout kv_layout;                // its dtype is the weights' compute type
+  KvLayout kv_layout;                // its dtype is the weights' compute type or kInt8
   std::byte* kv = nullptr;           // [kv_layout.total_bytes()]
   ThreadTeam* team = nullptr;
   Pooling pooling = Pooling::kLast;  // for embeddings

@@ -11,6 +11,7 @@ ForwardLimits WithWeights(ForwardLimits limits, const ForwardContext& context) {
   const ModelWeights& weights = *context.weights;
   limits.dense_width = weights.dense_width();
   limits.int8 = TakesInt8Rows(weights.matrix_dtype);
+  limits.int8_kv = context.kv_layout.dtype == DType::kInt8;
   limits.lora_rank = 0;
   if (context.adapters != nullptr) limits.lora_rank = WidestRank(*context.adapters);
   return limits;
@@ -54,7 +55,8 @@ PassState::PassState(const ForwardContext& forward_context, const ForwardLimits&
   SKEIN_CHECK(limits.max_tokens >= 1 && limits.max_logit_rows >= 1 && limits.max_own_blocks >= 0);
   const KvLayout& kv = context.kv_layout;
   SKEIN_CHECK(limits.max_own_blocks == 0 || !kv.contiguous);
-  SKEIN_CHECK(kv.dtype == weights().dtype && kv.num_layers == config().num_kv_layers());
+  SKEIN_CHECK(kv.dtype == weights().dtype || (kv.dtype == DType::kInt8 && !config().is_encoder()));
+  SKEIN_CHECK(kv.num_layers == config().num_kv_layers());
   SKEIN_CHECK(kv.num_kv_heads == config().num_kv_heads && kv.head_dim == config().head_dim);
   const size_t tokens = limits.max_tokens;
   batch.tokens.reserve(tokens);

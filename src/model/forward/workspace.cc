@@ -136,7 +136,8 @@ ForwardWorkspace::Sizes ForwardWorkspace::Place(const ModelConfig& config, DType
   const size_t q_bytes = RoundUp(tokens, kRowTileRows) * attn_width * t;
   const size_t chunk_rows = RoundUp(chunk, kRowTileRows);
   const int32_t own_blocks = limits.outputs_alone ? 0 : limits.max_own_blocks;
-  const KvLayout own = {dtype, 1, own_blocks, config.num_kv_heads, config.head_dim};
+  const DType kv_type = limits.int8_kv ? DType::kInt8 : dtype;
+  const KvLayout own = {kv_type, 1, own_blocks, config.num_kv_heads, config.head_dim};
   const size_t own_kv_bytes = own.layer_bytes();
   chunk_outputs = limits.chunk_outputs;
   const bool in_place = chunk_outputs == ChunkOutputs::kInPlace;

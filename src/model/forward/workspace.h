@@ -32,6 +32,7 @@ struct ForwardLimits {
   ChunkOutputs chunk_outputs = ChunkOutputs::kInPlace;
   int32_t dense_width = 0;  // of the widest Dense module after the pooling; 0: there is none
   bool int8 = false;        // whether products take int8 rows: with weights of int8 or of blocks
+  bool int8_kv = false;     // whether keys and values are in int8
   int32_t lora_rank = 0;    // of the widest change of a product; 0: there are no adapters
   // Whether another device computes the layers (ForwardPass::BeginOutputs). The activations are
   // then those of the outputs.

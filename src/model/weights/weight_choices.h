@@ -17,4 +17,10 @@ enum class Quantization {
   kInt4,
 };
 
+// The requested type of the KV cache.
+enum class KvCacheType {
+  kAuto,  // the compute type
+  kInt8,
+};
+
 }  // namespace skein

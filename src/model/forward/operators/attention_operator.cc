@@ -114,6 +114,7 @@ void AttentionOperator::Attend(const Heads& heads, std::span<const AttentionRow>
       .scale = scale_,
       .soft_cap = pass_.config().decoder.score_cap,
       .piece_stride = pass_.piece_stride(),
+      .dtype = pass_.weights().dtype,
   });
 }
 

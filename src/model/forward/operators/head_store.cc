@@ -42,7 +42,7 @@ void HeadStore::StoreToken(const RowSpan& span, int32_t token, const Bounds& col
   RotateCall call = {.eps = c.decoder.rms_norm_eps,
                      .head_dim = c.head_dim,
                      .rotary_dim = rotary_dim_,
-                     .dtype = layout.dtype};
+                     .dtype = pass_.weights().dtype};
   if (rope_ != nullptr) {
     const int32_t rope_position = pass_.layout.RopePosition(span.row, token);
     call.cos = rope_->cos(rope_position);
@@ -59,21 +59,46 @@ void HeadStore::StoreToken(const RowSpan& span, int32_t token, const Bounds& col
   call.piece_stride = kRowPiece;
   call.norm = norms_ ? layer_.k_norm.data() : nullptr;
   call.num_heads = 1;
+  if (layout.dtype == DType::kInt8) call.dtype = DType::kF32;
   std::byte* const kv = blocks_.StoreBlock(span);
   const int32_t kv_begin = std::max(cols.begin, q_width);
   for (int32_t col = kv_begin; col < cols.end; col += c.head_dim) {
-    alignas(64) std::byte rounded[kMaxHeadDim * sizeof(float)];
     const int32_t head = (col - q_width) / c.head_dim;  // head of k, then of v
     call.x = x + (col - cols.begin);
     if (head < c.num_kv_heads) {
-      call.out = rounded;
-      kernels.Rotate(call);
-      layout.StoreK(kv + head * layout.head_stride(), slot, rounded);
+      StoreK(call, kv + head * layout.head_stride(), slot);
     } else {
-      kernels.Convert(call.x, c.head_dim, rounded, layout.dtype);
-      layout.StoreV(kv + (head - c.num_kv_heads) * layout.head_stride(), slot, rounded);
+      StoreV(call.x, kv + (head - c.num_kv_heads) * layout.head_stride(), slot);
     }
   }
+}
+
+void HeadStore::StoreK(RotateCall call, std::byte* base, int32_t slot) const {
+  alignas(64) float rotated[kMaxHeadDim];
+  const KvLayout& layout = pass_.context.kv_layout;
+  call.out = rotated;
+  pass_.kernels().Rotate(call);
+  if (layout.dtype != DType::kInt8) return layout.StoreK(base, slot, rotated);
+  const int32_t padded = layout.head_dim_padded();
+  std::fill(rotated + layout.head_dim, rotated + padded, 0.0f);
+  int8_t q[kMaxHeadDim];
+  RowBlock blocks[kMaxHeadDim / kBlockTerms];
+  pass_.kernels().QuantizeBlocks(rotated, DType::kF32, padded, q, blocks);
+  float scales[kMaxHeadDim / kBlockTerms];
+  for (int32_t i = 0; i < padded / kBlockTerms; ++i) scales[i] = blocks[i].scale;
+  layout.StoreInt8K(base, slot, q, scales);
+}
+
+void HeadStore::StoreV(const float* v, std::byte* base, int32_t slot) const {
+  alignas(64) std::byte rounded[kMaxHeadDim * sizeof(float)];
+  const KvLayout& layout = pass_.context.kv_layout;
+  if (layout.dtype == DType::kInt8) {
+    auto* const q = reinterpret_cast<int8_t*>(rounded);
+    const float scale = pass_.kernels().Quantize(v, DType::kF32, layout.head_dim, q);
+    return layout.StoreInt8V(base, slot, q, scale);
+  }
+  pass_.kernels().Convert(v, layout.head_dim, rounded, layout.dtype);
+  layout.StoreV(base, slot, rounded);
 }
 
 }  // namespace skein

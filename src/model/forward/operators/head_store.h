@@ -22,6 +22,10 @@ class HeadStore {
 
  private:
   void StoreToken(const RowSpan& span, int32_t token, const Bounds& cols, const float* x) const;
+  // Store the k of one head, which `call` rotates, or its v, to a slot of the block and head at
+  // `base`. Int8 is rounded from f32.
+  void StoreK(RotateCall call, std::byte* base, int32_t slot) const;
+  void StoreV(const float* v, std::byte* base, int32_t slot) const;
 
   PassState& pass_;
   const LayerWeights& layer_;

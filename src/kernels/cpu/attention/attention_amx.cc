@@ -14,7 +14,7 @@
 
 #include "kernels/cpu/vec_avx512.h"
 // These bodies must come after the vector type that they use.
-#include "kernels/cpu/attention_power_body.h"
+#include "kernels/cpu/attention/attention_power_body.h"
 
 namespace skein {
 namespace {

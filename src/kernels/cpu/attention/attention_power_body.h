@@ -6,7 +6,7 @@
 
 #include <immintrin.h>
 
-#include "kernels/cpu/attention_runs.h"
+#include "kernels/cpu/attention/attention_runs.h"
 #include "kernels/cpu/math_body.h"
 #include "kernels/cpu/ops.h"
 

@@ -13,7 +13,7 @@
 
 #include "kernels/cpu/vec_avx512.h"
 // These bodies must come after the vector type that they use.
-#include "kernels/cpu/attention_power_body.h"
+#include "kernels/cpu/attention/attention_power_body.h"
 #include "kernels/cpu/dot_tile_body.h"
 // This body must come after the tiles.
 #include "kernels/cpu/bf16_dot_body.h"

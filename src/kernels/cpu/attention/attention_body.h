@@ -1,8 +1,9 @@
 #pragma once
 
-// The attention walk of docs/numerics.md. math_body.h says how this file is used.
+// The attention walk of the FMA class and of keys and values in int8 (docs/numerics.md).
+// math_body.h says how this file is used.
 
-#include "kernels/cpu/attention_runs.h"
+#include "kernels/cpu/attention/attention_runs.h"
 #include "kernels/cpu/gemm_body.h"
 #include "kernels/cpu/math_body.h"
 #include "kernels/cpu/ops.h"
@@ -27,14 +28,11 @@ inline void ResetState(AttentionState& state, int64_t acc_elements) {
   for (int64_t i = 0; i < acc_elements; i += 16) V::Set(0.0f).Store(state.acc + i);
 }
 
-// The walk of up to kWalkRows rows. Rows of different sequences walk together, step by step, while
-// they have the same blocks, so that each block is read once. Takes about 55 KB on the stack of its
-// thread.
+// The products of a walk's rows with keys and values in f32 or bf16.
 template <class V, bool kBf16>
-class AttentionWalk {
+class FloatProducts {
  public:
-  explicit AttentionWalk(const AttentionArgs& args)
-      : args_(args), keys_(VisibleKeysOfAll<V>(args.rows, args.num_rows)) {
+  explicit FloatProducts(const AttentionArgs& args) : args_(args) {
     for (int32_t r = 0; r < args.num_rows; ++r) {
       if constexpr (kBf16) {
         WidenRows<V>(static_cast<const uint16_t*>(args.rows[r].q), 0, 1, args.head_dim,
@@ -45,6 +43,52 @@ class AttentionWalk {
       }
     }
   }
+
+  // The bytes of 16 keys.
+  int64_t group_bytes() const { return 16 * args_.head_dim_padded * kElementBytes; }
+
+  // p[r][16 g + j] += q[row + r] . key j of groups[g], for r in [0, count); p has row stride
+  // kKeysPerStep.
+  void AddScores(int32_t row, int32_t count, const std::byte* const* groups, int num_groups,
+                 float* p) const {
+    TilesOfPanels<V, kBf16>(count, q_ + row * args_.head_dim_padded, args_.head_dim_padded, groups,
+                            num_groups, args_.head_dim, p, kKeysPerStep);
+  }
+
+  // The weight as the products take it.
+  static V Rounded(V weight) {
+    if constexpr (kBf16) return weight.RoundToBf16();
+    return weight;
+  }
+
+  // acc[r] += weights[r] * values for `count` rows, over the first `terms` keys of the block with
+  // these values. weights has row stride kKeysPerStep, acc head_dim_padded.
+  void AddValues(int32_t count, const float* weights, const std::byte* values, int32_t terms,
+                 float* acc) const {
+    const std::byte* panels[kMaxHeadDim / 16];
+    int num_panels = 0;
+    for (int32_t d = 0; d < args_.head_dim; d += 16) {
+      panels[num_panels++] = values + d * (kKvBlockTokens * kElementBytes);
+    }
+    TilesOfPanels<V, kBf16>(count, weights, kKeysPerStep, panels, num_panels, terms, acc,
+                            args_.head_dim_padded);
+  }
+
+ private:
+  static constexpr int64_t kElementBytes = kBf16 ? 2 : 4;
+
+  const AttentionArgs& args_;
+  alignas(64) float q_[kWalkRows * kMaxHeadDim];
+};
+
+// The walk of up to kWalkRows rows. Rows of different sequences walk together, step by step, while
+// they have the same blocks, so that each block is read once. Takes about 55 KB on the stack of its
+// thread. Products has the functions of FloatProducts.
+template <class V, class Products>
+class AttentionWalk {
+ public:
+  explicit AttentionWalk(const AttentionArgs& args)
+      : args_(args), keys_(VisibleKeysOfAll<V>(args.rows, args.num_rows)), products_(args) {}
 
   void Run() {
     const int64_t acc_elements = int64_t{args_.num_rows} * args_.head_dim_padded;
@@ -68,8 +112,6 @@ class AttentionWalk {
   }
 
  private:
-  static constexpr int64_t kElementBytes = kBf16 ? 2 : 4;
-
   // Rows [begin, end), which have the same blocks in a step, and the range of the keys that they
   // see.
   struct Rows {
@@ -115,14 +157,12 @@ class AttentionWalk {
     int num_groups = 0;
     const int32_t begin = rows.keys.begin > step ? rows.keys.begin / 16 * 16 : step;
     for (int32_t key = begin; key < step + kKeysPerStep && key < rows.keys.end; key += 16) {
-      groups[num_groups++] = Block(rows, key) + key % kKvBlockTokens / 16 *
-                                                    (16 * args_.head_dim_padded * kElementBytes);
+      groups[num_groups++] = Block(rows, key) + key % kKvBlockTokens / 16 * products_.group_bytes();
     }
     const int32_t count = rows.end - rows.begin;
     float* p = p_ + rows.begin * kKeysPerStep;
     for (int32_t i = 0; i < count * kKeysPerStep; i += 16) V::Set(0.0f).Store(p + i);
-    TilesOfPanels<V, kBf16>(count, q_ + rows.begin * args_.head_dim_padded, args_.head_dim_padded,
-                            groups, num_groups, args_.head_dim, p + (begin - step), kKeysPerStep);
+    products_.AddScores(rows.begin, count, groups, num_groups, p + (begin - step));
     if (args_.rows->terms != nullptr) AddTerms(rows, step, begin, num_groups);
     if (args_.soft_cap > 0.0f) CapScores(rows, step, begin, num_groups);
   }
@@ -208,8 +248,8 @@ class AttentionWalk {
         V::Set(0.0f).Store(p + j);
         continue;
       }
-      V weight = Exp(V::Load(p + j) - shift);  // 0 where Softmax filled in -inf
-      if constexpr (kBf16) weight = weight.RoundToBf16();
+      // 0 where Softmax filled in -inf.
+      const V weight = Products::Rounded(Exp(V::Load(p + j) - shift));
       weight.Store(p + j);
       sum = sum + weight;
     }
@@ -224,20 +264,14 @@ class AttentionWalk {
   // acc += P * V over the block of 32 keys at `key`. Rows with the same number of terms are
   // computed together.
   void AddValues(const Rows& rows, int32_t step, int32_t key) {
-    const std::byte* panels[kMaxHeadDim / 16];
-    int num_panels = 0;
-    for (int32_t d = 0; d < args_.head_dim; d += 16) {
-      panels[num_panels++] =
-          Block(rows, key) + args_.k_bytes + d * (kKvBlockTokens * kElementBytes);
-    }
+    const std::byte* const values = Block(rows, key) + args_.k_bytes;
     for (int32_t r = rows.begin, end; r < rows.end; r = end) {
       const int32_t count = TermsOfBlock(r, key);
       end = r + 1;
       while (end < rows.end && TermsOfBlock(end, key) == count) ++end;
       if (count == 0) continue;
-      TilesOfPanels<V, kBf16>(end - r, p_ + r * kKeysPerStep + (key - step), kKeysPerStep, panels,
-                              num_panels, count, part_.acc + r * args_.head_dim_padded,
-                              args_.head_dim_padded);
+      products_.AddValues(end - r, p_ + r * kKeysPerStep + (key - step), values, count,
+                          part_.acc + r * args_.head_dim_padded);
     }
   }
   // The number of keys of the block that exist for the row, if the row sees one of them; otherwise
@@ -291,27 +325,27 @@ class AttentionWalk {
       const float* acc = total_.acc + r * args_.head_dim_padded;
       for (int32_t d = 0; d < args_.head_dim; d += 16) {
         const int n = args_.head_dim - d < 16 ? args_.head_dim - d : 16;
-        StoreAs(V::Load(acc + d) * inverse, args_.rows[r].out, kBf16 ? DType::kBf16 : DType::kF32,
-                d, n);
+        StoreAs(V::Load(acc + d) * inverse, args_.rows[r].out, args_.dtype,
+                PieceIndex(d, args_.piece_stride), n);
       }
     }
   }
 
   const AttentionArgs& args_;
   const KeyRange keys_;  // the range of keys that any row sees
-  alignas(64) float q_[kWalkRows * kMaxHeadDim];
+  Products products_;
   alignas(64) float p_[kWalkRows * kKeysPerStep];  // the scores, then the weights, of a step
   AttentionState part_;                            // the current segment
   AttentionState total_;                           // all segments before the current one
 };
 
-template <class V, bool kBf16>
+template <class V, class Products>
 void Attention(const AttentionArgs& args) {
   AttentionArgs run = args;
   for (int32_t first = 0; first < args.num_rows; first += run.num_rows) {
     run.rows = args.rows + first;
     run.num_rows = args.num_rows - first < kWalkRows ? args.num_rows - first : kWalkRows;
-    AttentionWalk<V, kBf16> walk(run);
+    AttentionWalk<V, Products> walk(run);
     walk.Run();
   }
 }
