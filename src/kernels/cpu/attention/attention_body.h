@@ -62,9 +62,10 @@ class FloatProducts {
   }
 
   // acc[r] += weights[r] * values for `count` rows, over the first `terms` keys of the block with
-  // these values. weights has row stride kKeysPerStep, acc head_dim_padded.
+  // these values. weights has row stride kKeysPerStep, acc head_dim_padded. `next`: a block that
+  // the walk reads soon, or null.
   void AddValues(int32_t count, const float* weights, const std::byte* values, int32_t terms,
-                 float* acc) const {
+                 const std::byte* /*next*/, float* acc) const {
     const std::byte* panels[kMaxHeadDim / 16];
     int num_panels = 0;
     for (int32_t d = 0; d < args_.head_dim; d += 16) {
@@ -265,12 +266,15 @@ class AttentionWalk {
   // computed together.
   void AddValues(const Rows& rows, int32_t step, int32_t key) {
     const std::byte* const values = Block(rows, key) + args_.k_bytes;
+    const int32_t next_key = key + kKeysPerStep;
+    const std::byte* const next =
+        next_key < args_.rows[rows.begin].num_keys ? Block(rows, next_key) : nullptr;
     for (int32_t r = rows.begin, end; r < rows.end; r = end) {
       const int32_t count = TermsOfBlock(r, key);
       end = r + 1;
       while (end < rows.end && TermsOfBlock(end, key) == count) ++end;
       if (count == 0) continue;
-      products_.AddValues(end - r, p_ + r * kKeysPerStep + (key - step), values, count,
+      products_.AddValues(end - r, p_ + r * kKeysPerStep + (key - step), values, count, next,
                           part_.acc + r * args_.head_dim_padded);
     }
   }

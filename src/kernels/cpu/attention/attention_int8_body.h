@@ -48,17 +48,20 @@ class Int8Products {
                  float* p) const {
     const BlockRows rows = {q_ + row * kMaxHeadDim, kMaxHeadDim, q_blocks_ + row * kMostBlocks,
                             kMostBlocks};
+    const int32_t d = args_.head_dim_padded;
     for (int g = 0; g < num_groups; ++g) {
-      const std::byte* const scales = groups[g] + 16 * args_.head_dim_padded;
-      AddBlocks(rows, count, groups[g], KeyScales{reinterpret_cast<const float*>(scales)},
-                args_.head_dim_padded / kBlockTerms, p + 16 * g, kKeysPerStep);
+      const auto* const scales = reinterpret_cast<const float*>(groups[g] + 16 * d);
+      // Meanwhile the block's values are prefetched: the bytes two groups ahead.
+      const BlockAhead ahead = BytesAhead(count, groups[g] + 2 * group_bytes(), d / kBlockTerms);
+      AddBlocks(rows, count, groups[g], KeyScales{scales}, d / kBlockTerms, ahead, p + 16 * g,
+                kKeysPerStep);
     }
   }
 
   static V Rounded(V weight) { return weight; }
 
   void AddValues(int32_t count, const float* weights, const std::byte* values, int32_t /*terms*/,
-                 float* acc) const {
+                 const std::byte* next, float* acc) const {
     alignas(64) int8_t q[kWalkRows * kKvBlockTokens];
     RowBlock blocks[kWalkRows];
     const auto* scales =
@@ -68,8 +71,11 @@ class Int8Products {
                                 q + r * kKvBlockTokens);
     }
     const BlockRows rows = {q, kKvBlockTokens, blocks, 1};
-    for (int32_t d = 0; d < args_.head_dim; d += 16) {
-      AddBlocks(rows, count, values + d * kKvBlockTokens, UnitScales(), 1, acc + d,
+    // Meanwhile the next block's keys are prefetched.
+    const int32_t panels = args_.head_dim_padded / 16;
+    BlockAhead ahead = BytesAhead(count, next, panels / 2);
+    for (int32_t d = 0; d < args_.head_dim; d += 16, ahead.p += ahead.step) {
+      AddBlocks(rows, count, values + d * kKvBlockTokens, UnitScales(), 1, ahead, acc + d,
                 args_.head_dim_padded);
     }
   }
@@ -94,10 +100,19 @@ class Int8Products {
     return IfGreater(weight, zero, weight * V::Load(scales), zero);
   }
 
+  // `parts` equal parts of the bytes of 16 keys at `p`. Few rows wait for memory; for more, and for
+  // null, nothing is prefetched.
+  BlockAhead BytesAhead(int32_t count, const std::byte* p, int32_t parts) const {
+    constexpr int32_t kFewRows = 8;
+    if (count > kFewRows || p == nullptr) return {};
+    return {p, group_bytes() / parts};
+  }
+
   // c[r] += rows[r] * values for `count` rows; values are `num_blocks` blocks of 16 columns.
   template <class Scales>
   static void AddBlocks(BlockRows rows, int32_t count, const std::byte* values,
-                        const Scales& scales, int32_t num_blocks, float* c, int64_t ldc) {
+                        const Scales& scales, int32_t num_blocks, const BlockAhead& ahead, float* c,
+                        int64_t ldc) {
     constexpr int R = V::kBlockRows;
     constexpr int kMostDirect = V::kDirectByteRows < R ? V::kDirectByteRows : R;
     alignas(64) std::byte unpacked[kMostBlocks * kQuadsOfBlock * kQuadBytes];
@@ -112,10 +127,10 @@ class Int8Products {
       const int32_t tile_rows = count - r < most ? count - r : most;
       if (direct) {
         BlockTileOfRows<V, B, BlockKind<EightBits<B>, false, false>, kMostDirect>(
-            tile_rows, rows, values, scales, num_blocks, {}, c, ldc);
+            tile_rows, rows, values, scales, num_blocks, ahead, c, ldc);
       } else {
         BlockTileOfRows<V, B, BlockKind<Unpacked<B, 8>, false, false>, R>(
-            tile_rows, rows, unpacked, scales, num_blocks, {}, c, ldc);
+            tile_rows, rows, unpacked, scales, num_blocks, ahead, c, ldc);
       }
       rows.q += most * rows.stride;
       rows.blocks += most * rows.block_stride;
