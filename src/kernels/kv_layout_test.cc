@@ -171,7 +171,6 @@ TEST(KvLayoutTest, StoresInt8WhereTheHeaderSays) {
 // As the two tests that are beside this one, for int8: a store changes the bytes of its own slot,
 // and a copy of slots equals their stores.
 TEST(KvLayoutTest, Int8SlotsAreApart) {
-  RandomValues random;
   for (int32_t d : {7, 20, 64, 80}) {
     const KvLayout layout = {DType::kInt8, 1, 1, 1, d};
     const size_t bytes = layout.total_bytes();

@@ -126,13 +126,13 @@ struct Vec {
   void StoreInt8First(int8_t* p, int n) const {
     for (int i = 0; i < n; ++i) p[i] = static_cast<int8_t>(__builtin_nearbyintf(lane[i]));
   }
-  // The bits of the largest magnitude. A NaN has larger bits than any number.
   // The sum of 16 bytes.
   static int32_t SumOfBytes(const int8_t* p) {
     int32_t sum = 0;
     for (int i = 0; i < 16; ++i) sum += p[i];
     return sum;
   }
+  // The bits of the largest magnitude. A NaN has larger bits than any number.
   uint32_t LargestMagnitude() const {
     uint32_t largest = 0;
     for (float e : lane) largest = ToBits(e) > largest ? ToBits(e) : largest;
