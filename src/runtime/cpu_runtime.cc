@@ -86,10 +86,6 @@ Status CheckMemory(const CpuRuntimeOptions& options, const char* field, int64_t 
                             " bytes; " + std::to_string(free_bytes) + " bytes are free");
 }
 
-DType KvTypeOf(const CpuRuntimeOptions& options, DType dtype) {
-  return options.kv_cache_dtype == KvCacheType::kInt8 ? DType::kInt8 : dtype;
-}
-
 // The number of rows of logits that fit into 48 MiB; at most the default number.
 int32_t MaxLogitRows(int32_t vocab_size) {
   const int64_t rows = (int64_t{48} << 20) / (int64_t{vocab_size} * 4);
@@ -206,15 +202,15 @@ Result<KvPlan> PlanMemory(const CpuRuntimeOptions& options, const ModelWeights& 
   const bool int8_rows = TakesInt8Rows(weights.matrix_dtype);
   SKEIN_RETURN_IF_ERROR(CheckMemory(options, "memory", options.memory_bytes, options.memory_bytes));
   const StepStates states = StatesOf(options.num_steps, options.max_num_seqs);
-  const MemoryNeeds needs = {.memory_bytes = options.memory_bytes,
-                             .fixed_bytes = fixed_bytes,
-                             .block_bytes = KvBlockBytes(config, KvTypeOf(options, weights.dtype)),
-                             .retention = options.retention,
-                             .step_bytes = [&](int32_t n) {
-                               const ForwardLimits limits =
-                                   LimitsFor(options, config, int8_rows, lora_rank, n);
-                               return TemporaryBytes(config, weights.dtype, limits, n, states);
-                             }};
+  const MemoryNeeds needs = {
+      .memory_bytes = options.memory_bytes,
+      .fixed_bytes = fixed_bytes,
+      .block_bytes = KvBlockBytes(config, ChooseKvType(options.kv_cache_dtype, weights.dtype)),
+      .retention = options.retention,
+      .step_bytes = [&](int32_t n) {
+        const ForwardLimits limits = LimitsFor(options, config, int8_rows, lora_rank, n);
+        return TemporaryBytes(config, weights.dtype, limits, n, states);
+      }};
   SKEIN_ASSIGN_OR_RETURN(const MemorySplit split,
                          SplitMemory(needs, options.max_model_len, config.max_position));
   return KvPlan{split.num_kv_blocks, split.max_model_len, split.temporary_bytes};
@@ -252,8 +248,8 @@ int64_t ProfileOverhead(const CpuRuntimeOptions& options, const ModelWeights& we
                                 .chunk_tokens = kChunk,
                                 .max_own_blocks = BlocksFor(tokens),
                                 .int8_kv = options.kv_cache_dtype == KvCacheType::kInt8};
-  const KvLayout no_blocks = {KvTypeOf(options, weights.dtype), config.num_kv_layers(), 0,
-                              config.num_kv_heads, config.head_dim};
+  const KvLayout no_blocks = {ChooseKvType(options.kv_cache_dtype, weights.dtype),
+                              config.num_kv_layers(), 0, config.num_kv_heads, config.head_dim};
   ForwardContext context = {&weights, &kernels, ropes.global.get(), no_blocks,
                             nullptr,  &team,    options.pooling};
   context.local_rope = ropes.local.get();
@@ -331,8 +327,8 @@ class CpuRuntimeImpl final : public CpuRuntime {
         weights_(std::move(weights)),
         adapters_(std::move(adapters)),
         ropes_(weights_.config, plan.max_model_len, *team_),
-        kv_({KvTypeOf(options, weights_.dtype), weights_.config.num_kv_layers(), plan.num_blocks,
-             weights_.config.num_kv_heads, weights_.config.head_dim,
+        kv_({ChooseKvType(options.kv_cache_dtype, weights_.dtype), weights_.config.num_kv_layers(),
+             plan.num_blocks, weights_.config.num_kv_heads, weights_.config.head_dim,
              options.kv_storage == KvStorage::kContiguous},
             std::move(kv_buffer)),
         state_layout_(weights_.config, NumStates(options, weights_.config)),
@@ -431,7 +427,7 @@ Result<std::unique_ptr<CpuRuntime>> CpuRuntime::Load(const CpuRuntimeOptions& op
 
   SKEIN_ASSIGN_OR_RETURN(std::vector<LoraWeights> adapters,
                          LoadAdapters(options.adapters, config, dtype));
-  const int64_t block_bytes = KvBlockBytes(config, KvTypeOf(options, dtype));
+  const int64_t block_bytes = KvBlockBytes(config, ChooseKvType(options.kv_cache_dtype, dtype));
   if (options.kv_cache_bytes > 0 || options.num_kv_blocks > 0) {
     SKEIN_RETURN_IF_ERROR(PlanKv(options, config, block_bytes).status());  // before the slow part
   }

@@ -25,9 +25,8 @@ class OneSequence {
         rope_(MakeRopeTable(weights_.config.rope, weights_.config.head_dim), max_tokens, team),
         blocks_((max_tokens + kKvBlockTokens - 1) / kKvBlockTokens) {
     const ModelConfig& c = weights_.config;
-    const DType dtype = kv_type == KvCacheType::kInt8 ? DType::kInt8 : weights_.dtype;
-    const KvLayout layout = {dtype, c.num_kv_layers(), static_cast<int32_t>(blocks_.size()),
-                             c.num_kv_heads, c.head_dim};
+    const KvLayout layout = {ChooseKvType(kv_type, weights_.dtype), c.num_kv_layers(),
+                             static_cast<int32_t>(blocks_.size()), c.num_kv_heads, c.head_dim};
     kv_ = AlignedBuffer(layout.total_bytes());
     std::iota(blocks_.begin(), blocks_.end(), 0);
     const ForwardContext context = {&weights_, &kernels, &rope_, layout, kv_.data(), &team};

@@ -195,6 +195,10 @@ DType ChooseComputeType(ComputeChoice choice, DType file_dtype) {
   return file_dtype == DType::kF32 ? DType::kF32 : DType::kBf16;
 }
 
+DType ChooseKvType(KvCacheType choice, DType compute) {
+  return choice == KvCacheType::kInt8 ? DType::kInt8 : compute;
+}
+
 WeightTypes ChooseWeightTypes(Quantization choice, DType compute, const ModelConfig& config,
                               const ModelFiles& files) {
   WeightTypes types = compute;

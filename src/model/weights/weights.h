@@ -172,6 +172,8 @@ struct ModelWeights {
 
 // Chooses the compute type of a model whose files have `file_dtype`.
 DType ChooseComputeType(ComputeChoice choice, DType file_dtype);
+// The type of the KV cache.
+DType ChooseKvType(KvCacheType choice, DType compute);
 
 // Chooses the types of the weights.
 WeightTypes ChooseWeightTypes(Quantization choice, DType compute, const ModelConfig& config,
