@@ -175,14 +175,15 @@ def log_probabilities(model, *args):
 
 
 def test_a_file_has_the_bits_of_the_weights_that_are_packed(llama, tmp_path):
-    """Q4_0 is what --quantization int4 makes of a directory whose output is the embedding."""
+    """Q4_0 is what --quantization int4 makes of a directory whose output is the embedding, Q8_0 what q8_0 makes of it."""
     tied = tmp_path / "tied"
     shutil.copytree(llama, tied)
     tensors = read_safetensors(llama / "model.safetensors")
     write_safetensors(tied / "model.safetensors", {name: array for name, array in tensors.items() if name != "lm_head.weight"})
     config = json.loads((tied / "config.json").read_text())
     (tied / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": True}))
-    for model, dtype, options in ((llama, "f32", []), (tied, "q4_0", ["--quantization", "int4"])):
+    for model, dtype, options in ((llama, "f32", []), (tied, "q4_0", ["--quantization", "int4"]),
+                                  (tied, "q8_0", ["--quantization", "q8_0"])):
         file = export(model, tmp_path / f"{dtype}.gguf", "--dtype", dtype, "--embedding-dtype", dtype)
         assert log_probabilities(file, "--dtype", "f32") == log_probabilities(model, "--dtype", "f32", *options)
 

@@ -1,5 +1,6 @@
 """Every way to run a model gives the same bits: scores over HTTP, compared without a tolerance."""
 import concurrent.futures
+import itertools
 import json
 import random
 import subprocess
@@ -14,7 +15,7 @@ import default_model_data as data  # noqa: E402
 
 MODEL = ROOT / "models/default"
 # Models with other bits: the types of their weights, and of their keys and values.
-TYPES = {"none": ["--quantization", "none"], "int8": ["--quantization", "int8"], "int4": ["--quantization", "int4"],
+TYPES = {"none": ["--quantization", "none"], "int8": ["--quantization", "int8"], "q8_0": ["--quantization", "q8_0"], "int4": ["--quantization", "int4"],
          "int8 and its cache": ["--quantization", "int8", "--kv-cache-dtype", "int8"]}
 KV_FILE = "KV_FILE"  # stands for a file of the test
 CHOICES = [
@@ -66,19 +67,24 @@ def test_a_choice_of_how_to_run_changes_no_bit(expected, choice, tmp_path):
 
 def test_quantized_models_are_other_models(expected):
     """Otherwise the comparison above would show nothing of them."""
-    assert expected["int8"][0] != expected["none"][0] != expected["int4"][0]
-    assert expected["int8"][0] != expected["int4"][0]
-    assert expected["int8 and its cache"][0] not in [expected[name][0] for name in ("none", "int8", "int4")]
+    for one, other in itertools.combinations(TYPES, 2):
+        assert expected[one][0] != expected[other][0], (one, other)
     assert expected["int8 and its cache"][1] == expected["int8"][1] == expected["none"][1]
 
 
 ISAS = subprocess.run([SKEIN_BIN, "--isas"], check=True, capture_output=True, text=True).stdout.split()
 
 
-@pytest.mark.parametrize("isa", ISAS)
-def test_int8_weights_with_an_int8_cache_have_the_same_bits_on_every_instruction_set(expected, isa, monkeypatch):
-    monkeypatch.setenv("SKEIN_FORCE_ISA", isa)
-    assert answers(*TYPES["int8 and its cache"]) == expected["int8 and its cache"]
+@pytest.mark.parametrize("quantization", ["int8", "q8_0", "int4"])
+def test_integers_with_an_int8_cache_have_the_same_bits_on_every_instruction_set(expected, quantization, monkeypatch):
+    types = ["--quantization", quantization, "--kv-cache-dtype", "int8"]
+    found = []
+    for isa in ISAS:
+        monkeypatch.setenv("SKEIN_FORCE_ISA", isa)
+        found.append(answers(*types))
+    assert all(one == found[0] for one in found), dict(zip(ISAS, found))
+    if quantization == "int8":
+        assert found[0] == expected["int8 and its cache"]
 
 
 def decoded(record, num_at_once, *args):

@@ -7,7 +7,7 @@ the first logits, then decode steps of a batch.
 
 PEER: torch (with transformers), llama-bf16, llama-q8_0 and llama-q4_0 (llama.cpp), openvino,
 openvino-int8 and openvino-int4 (OpenVINO GenAI), onnx-int4 (ONNX Runtime GenAI), ctranslate2-int8. The last line of the
-output is JSON: {"version", "note", "bits" (of a weight), "load_s", "resident_mib", "prefill": [{"prompt_tokens",
+output is JSON: {"version", "note", "bits" (of a weight), "blocks" (each 32 weights have a scale), "load_s", "resident_mib", "prefill": [{"prompt_tokens",
 "tokens_per_s"}], "decode": [{"batch", "context", "tokens_per_s"}]}; medians, a first run warms up. Loading does not count
 the import of packages, nor the conversion of the model, which is kept beside it. Memory: what the process has taken since
 before loading, behind a first prompt. Needs nothing of Skein; scripts/bench_cpu runs it.
@@ -70,6 +70,7 @@ def converted(model, name, write):
 
 class Torch:
     modules = ("torch", "transformers")
+    format = "bf16"
     bits = 16
 
     def __init__(self, model, args):
@@ -368,6 +369,7 @@ class OnnxGenAi:
         return median_seconds(self.begin(batch, context, steps + 3).generate_next_token, steps)
 
 
+IN_BLOCKS = ("q8_0", "q4_0", "int4")
 PEERS = {"torch": Torch, "llama-bf16": Llama, "openvino": OpenVino,
          "llama-q8_0": LlamaQ8, "openvino-int8": OpenVinoInt8, "ctranslate2-int8": CTranslate2,
          "llama-q4_0": LlamaQ4, "openvino-int4": OpenVinoInt4, "onnx-int4": OnnxGenAi}
@@ -398,7 +400,7 @@ def main():
         peer.load(args.model)
         load_s = time.perf_counter() - begin
         peer.prefill(args.prompt_tokens[0], 1)
-        result = {"version": peer.version, "note": peer.note, "bits": peer.bits, "load_s": load_s, "resident_mib": resident_mib() - before,
+        result = {"version": peer.version, "note": peer.note, "bits": peer.bits, "blocks": peer.format in IN_BLOCKS, "load_s": load_s, "resident_mib": resident_mib() - before,
                   "prefill": [{"prompt_tokens": n, "tokens_per_s": n / peer.prefill(n, args.repetitions)} for n in args.prompt_tokens],
                   "decode": [{"batch": b, "context": args.context, "tokens_per_s": b / peer.decode(b, args.context, args.decode)}
                              for b in args.batch]}

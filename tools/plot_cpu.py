@@ -15,8 +15,9 @@ from charts import load_pyplot, save, table, target, target_of_all, targets_tabl
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
 FORCED = ("avx512-bf16", "avx512-bf16-fma", "avx512", "avx2")
-SKEIN = {"skein bf16": "forward", "skein int8": "int8", "skein int4": "int4"}  # the files of Skein's runs beside other engines
+SKEIN = {"skein bf16": "forward", "skein int8": "int8", "skein q8_0": "q8_0", "skein int4": "int4"}  # the files of Skein's runs beside other engines
 OF_BITS = {16: "skein bf16", 8: "skein int8", 4: "skein int4"}
+OF_BLOCKS = {8: "skein q8_0", 4: "skein int4"}  # beside engines whose weights have a scale for each block of 32
 PAGE = sys.argv[1] if __name__ == "__main__" else None
 
 
@@ -141,10 +142,11 @@ def engines(data):
 
 
 def rival_of(data, peer):
-    """(name, report) of Skein with weights in as many bits as the peer's, or in bf16 if it did not run so."""
-    name = OF_BITS[data["peers"]["peers"][peer].get("bits", 8 if peer == "llama-q8_0" else 16)]  # older runs do not say it
-    found = of_skein(data)
-    return (name, found[name]) if name in found else ("skein bf16", found["skein bf16"])
+    """(name, report) of Skein with weights in as many bits as the peer's, and in blocks like its own if Skein ran so; in bf16 if it ran in neither."""
+    report, found = data["peers"]["peers"][peer], of_skein(data)
+    bits = report.get("bits", 8 if peer == "llama-q8_0" else 16)  # older runs do not say it
+    names = [OF_BLOCKS.get(bits) if report.get("blocks") else None, OF_BITS[bits], "skein bf16"]
+    return next((name, found[name]) for name in names if name in found)
 
 
 def peer_lines(data):
@@ -154,7 +156,7 @@ def peer_lines(data):
     lines = ["## Beside other engines", "",
              "The same shape, weights and thread number; whole prompts to the first logits, and decode steps of a batch. Engines took turns",
              "in one run. VENV is an environment that has the engine.", "",
-             *(f"    {report['command']}" for report in [data[part] for part in ("int8", "int4") if part in data] + list(data["peers"]["peers"].values())),
+             *(f"    {report['command']}" for report in [data[part] for part in ("int8", "q8_0", "int4") if part in data] + list(data["peers"]["peers"].values())),
              ""]
     for name, report in data["peers"]["peers"].items():
         lines.append(f"- **{name}**: {report['version']}; {report['note']}.")
@@ -320,8 +322,8 @@ def draw(data):
 
 def main():
     run = load("run")
-    data = {"run": run, **{name: load(name) for name in ("forward", "int8", "int4", "context", "peers", "lone", "kernels", "ablation", *FORCED)
-                           if name not in run.get("skipped", {}) and (name not in ("int8", "int4") or path_of(name).exists())}}
+    data = {"run": run, **{name: load(name) for name in ("forward", "int8", "q8_0", "int4", "context", "peers", "lone", "kernels", "ablation", *FORCED)
+                           if name not in run.get("skipped", {}) and (name not in ("int8", "q8_0", "int4") or path_of(name).exists())}}
     pages.write(OUT / f"{PAGE}.md", page(data, draw(data)))
     print(f"wrote {OUT / f'{PAGE}.md'}")
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 namespace skein {
@@ -11,17 +12,21 @@ namespace skein {
 // The bits of the largest magnitude of x. A NaN is larger than infinity, 0x7f800000, which is
 // larger than any number.
 inline uint32_t LargestMagnitude(std::span<const float> x) {
-  constexpr size_t kAtOnce = 16;  // a loop of this length becomes vectors
-  int32_t largest[kAtOnce] = {};
-  const auto note = [&](size_t lane, float e) {
-    largest[lane] = std::max(largest[lane], std::bit_cast<int32_t>(e) & 0x7fffffff);
-  };
+  constexpr size_t kLanes = 8;
+  typedef int32_t Ints [[gnu::vector_size(4 * kLanes)]];
+  const auto larger = [](int32_t a, int32_t b) { return std::max(a, b & 0x7fffffff); };
+  Ints most = {};
   size_t i = 0;
-  for (; i + kAtOnce <= x.size(); i += kAtOnce) {
-    for (size_t lane = 0; lane < kAtOnce; ++lane) note(lane, x[i + lane]);
+  for (; i + kLanes <= x.size(); i += kLanes) {
+    Ints bits;
+    std::memcpy(&bits, &x[i], sizeof(bits));
+    bits &= 0x7fffffff;
+    most = most > bits ? most : bits;
   }
-  for (; i < x.size(); ++i) note(0, x[i]);
-  return static_cast<uint32_t>(*std::max_element(largest, largest + kAtOnce));
+  int32_t largest = 0;
+  for (size_t lane = 0; lane < kLanes; ++lane) largest = larger(largest, most[lane]);
+  for (; i < x.size(); ++i) largest = larger(largest, std::bit_cast<int32_t>(x[i]));
+  return static_cast<uint32_t>(largest);
 }
 
 }  // namespace skein

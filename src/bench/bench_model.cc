@@ -17,7 +17,7 @@ void AddBenchModelOptions(CLI::App* app, BenchModel* model) {
 
 void AddQuantizationOption(CLI::App* app, BenchModel* model) {
   AddChoice(app, "--quantization", &model->quantization,
-            "Weights: auto (as in the file), none, int8 or int4");
+            "Weights: auto (as in the file), none, int8, q8_0 or int4");
 }
 
 void AddKvCacheOption(CLI::App* app, KvCacheType* kv_cache_dtype) {

@@ -92,10 +92,15 @@ TEST(CpuRuntimeTest, SizesKvMemoryAndReportsIt) {
   EXPECT_EQ(int8.value()->dtype(), DType::kBf16);
   EXPECT_EQ(int8.value()->matrix_dtype(), DType::kInt8);
   EXPECT_LT(int8.value()->Memory().weight_bytes, memory.weight_bytes);
+  const auto q8_0 = CpuRuntime::Load({.model_dir = kModelDir, .quantization = Quantization::kQ8_0});
+  ASSERT_TRUE(q8_0.ok()) << q8_0.status().message();
+  EXPECT_EQ(q8_0.value()->matrix_dtype(), DType::kBlocks);
+  EXPECT_LT(q8_0.value()->Memory().weight_bytes, memory.weight_bytes);
   const auto int4 = CpuRuntime::Load({.model_dir = kModelDir, .quantization = Quantization::kInt4});
   ASSERT_TRUE(int4.ok()) << int4.status().message();
   EXPECT_EQ(int4.value()->matrix_dtype(), DType::kBlocks);
   EXPECT_LT(int4.value()->Memory().weight_bytes, int8.value()->Memory().weight_bytes);
+  EXPECT_LT(int8.value()->Memory().weight_bytes, q8_0.value()->Memory().weight_bytes);
   // A key has a byte for each element and a scale for each 32; a value has a byte for each and a
   // scale. Heads have 32 elements here.
   const auto int8_kv = CpuRuntime::Load(

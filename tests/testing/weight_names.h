@@ -16,8 +16,10 @@ inline ComputeChoice ComputeChoiceOf(const std::string& name) {
 }
 
 inline Quantization QuantizationOf(const std::string& name) {
-  SKEIN_CHECK(name == "auto" || name == "none" || name == "int8" || name == "int4");
+  SKEIN_CHECK(name == "auto" || name == "none" || name == "int8" || name == "q8_0" ||
+              name == "int4");
   if (name == "int8") return Quantization::kInt8;
+  if (name == "q8_0") return Quantization::kQ8_0;
   if (name == "int4") return Quantization::kInt4;
   return name == "none" ? Quantization::kNone : Quantization::kAuto;
 }

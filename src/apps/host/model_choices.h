@@ -20,6 +20,7 @@ inline constexpr auto kChoiceNames<Quantization> = std::to_array<ChoiceName<Quan
     {"auto", Quantization::kAuto},
     {"none", Quantization::kNone},
     {"int8", Quantization::kInt8},
+    {"q8_0", Quantization::kQ8_0},
     {"int4", Quantization::kInt4},
 });
 

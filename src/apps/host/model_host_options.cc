@@ -45,8 +45,10 @@ void AddModelOptions(CLI::App* app, ModelHostOptions* o) {
       ->check(CLI::Range(1, cuda::kMaxRanks))
       ->capture_default_str();
   AddChoice(app, "--dtype", &o->dtype, "Compute type: auto, bf16 or f32");
-  AddChoice(app, "--quantization", &o->quantization,
-            "Matrices of the layers: auto (as in the file), none, int8 or int4");
+  AddChoice(
+      app, "--quantization", &o->quantization,
+      "Matrices of the layers: auto (as in the file), none, q8_0 (8 bits, with a scale for each "
+      "32 numbers), int8 (with one for a row: faster, but moves probabilities more) or int4");
   app->add_option("--chat-template", o->chat_template,
                   "A Jinja chat template file to use instead of the model's own");
   app->add_option_function<std::string>(

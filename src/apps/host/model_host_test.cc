@@ -65,7 +65,7 @@ TEST(ModelHost, AWrongNameIsRefusedWithTheOptionAndWhatIsAllowed) {
   };
   EXPECT_EQ(refusal("--dtype int3"), "--dtype: is 'int3', must be one of: auto, bf16, f32");
   EXPECT_EQ(refusal("--quantization int3"),
-            "--quantization: is 'int3', must be one of: auto, none, int8, int4");
+            "--quantization: is 'int3', must be one of: auto, none, int8, q8_0, int4");
   EXPECT_EQ(refusal("--decision-reading runes"),
             "--decision-reading: is 'runes', must be letters, words, similarity or likelihood, "
             "with +calibrated or +permuted behind it");

@@ -1,5 +1,7 @@
 #include "base/blocks/block_quantizer.h"
 
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -18,7 +20,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 using Terms = std::span<const float, kBlockTerms>;
 
-bool AllFinite(std::span<const float> x) { return LargestMagnitude(x) < 0x7f800000; }
+constexpr auto kInfinityBits = std::bit_cast<uint32_t>(kInfinity);
 
 // Rounds a number below 2^22 to the nearest integer, ties to even: the sum has no room for fraction
 // bits.
@@ -37,14 +39,21 @@ void PutNan(int32_t bytes, std::byte* out) {
   std::fill(out + 2, out + bytes, std::byte{0});
 }
 
-// The scale is the largest magnitude over 127.
-void QuantizeQ8(Terms x, std::byte* out) {
-  const F16 half = ToF16(std::bit_cast<float>(LargestMagnitude(x)) / 127.0f);
-  const float inverse = InverseOf(ToFloat(half));
+// The scale is `largest`, the largest magnitude, over 127.
+void QuantizeQ8(Terms x, float largest, std::byte* out) {
+  const F16 half = ToF16(largest / 127.0f);
+  const __m128 inverse = _mm_set1_ps(InverseOf(ToFloat(half)));
   PutHalf(half, out);
-  for (int32_t i = 0; i < kBlockTerms; ++i) {
-    const float q = Nearest(std::clamp(x[i] * inverse, -127.0f, 127.0f));
-    out[2 + i] = static_cast<std::byte>(static_cast<int8_t>(q));
+  // The nearest integers, ties to even. Packing saturates those that a small scale makes too large.
+  const auto nearest = [&](int32_t i) {
+    return _mm_cvtps_epi32(_mm_mul_ps(_mm_loadu_ps(&x[i]), inverse));
+  };
+  const __m128i least = _mm_set1_epi16(-127);
+  for (int32_t i = 0; i < kBlockTerms; i += 16) {
+    const __m128i low = _mm_packs_epi32(nearest(i), nearest(i + 4));
+    const __m128i high = _mm_packs_epi32(nearest(i + 8), nearest(i + 12));
+    const __m128i q = _mm_packs_epi16(_mm_max_epi16(low, least), _mm_max_epi16(high, least));
+    std::memcpy(out + 2 + i, &q, sizeof(q));
   }
 }
 
@@ -192,12 +201,13 @@ void QuantizeBlocks(BlockFormat format, std::span<const float> x, std::byte* out
   };
   for (; !x.empty(); x = x.subspan(elements), out += traits.file_bytes) {
     const auto block = x.first(elements);
-    if (!AllFinite(block)) {
+    const uint32_t largest = LargestMagnitude(block);
+    if (largest >= kInfinityBits) {
       PutNan(traits.file_bytes, out);
     } else if (format == BlockFormat::kQ4K) {
       QuantizeQ4K(block, out);
     } else if (format == BlockFormat::kQ8_0) {
-      QuantizeQ8(block.first<kBlockTerms>(), out);
+      QuantizeQ8(block.first<kBlockTerms>(), std::bit_cast<float>(largest), out);
     } else {
       q4.x[q4.count] = block.data();
       q4.out[q4.count] = out;

@@ -180,6 +180,31 @@ TEST(QuantizeQ4Test, VectorsOfAnyWidthGiveTheSameBytes) {
   }
 }
 
+TEST(QuantizeQ8Test, ElementsAreTheNearestMultiplesOfTheScale) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(32);
+  std::vector<std::byte> block(34), expected(34);
+  // Scales of F16: 0, denormal (some of which are too small for the largest element), normal, the
+  // largest but one, infinite.
+  for (const float size : {1e-8f, 2e-6f, 1e-5f, 3e-4f, 1.0f, 2e6f, 1e8f}) {
+    for (int round = 0; round < 50; ++round) {
+      for (float& e : x) e = size * (round % 2 ? normal(random) : std::round(normal(random)));
+      float largest = 0.0f;
+      for (const float e : x) largest = std::max(largest, std::abs(e));
+      const F16 half = ToF16(largest / 127.0f);
+      const float scale = ToFloat(half), inverse = scale == 0.0f ? 0.0f : 1.0f / scale;
+      std::memcpy(expected.data(), &half, sizeof(half));
+      for (int32_t i = 0; i < kBlockTerms; ++i) {
+        const float q = std::clamp(std::nearbyint(x[i] * inverse), -127.0f, 127.0f);
+        expected[2 + i] = static_cast<std::byte>(static_cast<int8_t>(q));
+      }
+      QuantizeBlocks(BlockFormat::kQ8_0, x, block.data());
+      EXPECT_EQ(block, expected) << size << ", round " << round;
+    }
+  }
+}
+
 TEST(QuantizeQ4KTest, MinimumsFitNumbersOfOneSign) {
   // Q4_0 spends half its values on the sign that no element has.
   std::vector<float> x(256);

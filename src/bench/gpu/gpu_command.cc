@@ -382,7 +382,7 @@ void AddBenchGpuCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--model", options->model, "A model directory, for identity, passes and profile");
   AddDtypeOption(app, &options->dtype);
   AddChoice(app, "--quantization", &options->quantization,
-            "Weights: auto (as in the file), none, int8 or int4");
+            "Weights: auto (as in the file), none, int8, q8_0 or int4");
   app->add_flag("--emulated", options->emulated,
                 "Take the emulated device in place of a GPU: tests the command itself");
   app->add_option("--prompt-tokens", options->prompt_tokens, "Lengths of whole prompts")

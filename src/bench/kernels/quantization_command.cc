@@ -122,8 +122,9 @@ void AddBenchQuantizationCommand(CLI::App* bench, int* exit_status) {
   app->add_option("--sequences", options->num_sequences, "Sequences at most")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  AddChoice(app, "--quantization", &options->compare.quantization,
-            "The weights to compare with those in the compute type: auto, none, int8 or int4");
+  AddChoice(
+      app, "--quantization", &options->compare.quantization,
+      "The weights to compare with those in the compute type: auto, none, int8, q8_0 or int4");
   AddKvCacheOption(app, &options->compare.kv_cache_dtype);
   AddDtypeOption(app, &options->compare.dtype);
   AddThreadsOption(app, &options->compare.threads);

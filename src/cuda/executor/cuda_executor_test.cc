@@ -99,15 +99,24 @@ TEST(CudaExecutor, Int8HasTheProcessorsBits) {
   }
 }
 
-// Rows of 4-bit blocks, also behind norms and gates of other kinds; matrices whose rows are no
-// whole blocks are widened.
+// Rows of blocks of 4 bits, or of 8, also behind norms and gates of other kinds; matrices whose
+// rows are no whole blocks are widened.
 TEST(CudaExecutor, BlocksHaveTheProcessorsBits) {
   Random random;
-  for (const char* name :
-       {"qwen3-bf16", "qwen3-tied", "gemma3-bf16", "olmo2", "phi3", "qwen3-moe-bf16", "qwen3-moe",
-        "mixtral-bf16", "qwen2-moe", "qwen3.5-moe-bf16"}) {
-    SCOPED_TRACE(name);
-    Both both(ModelDir(name), "int4");
+  for (const auto& [name, quantization] : {std::pair{"qwen3-bf16", "int4"},
+                                           {"qwen3-bf16", "q8_0"},
+                                           {"qwen3-tied", "int4"},
+                                           {"gemma3-bf16", "int4"},
+                                           {"olmo2", "int4"},
+                                           {"phi3", "int4"},
+                                           {"qwen3-moe-bf16", "int4"},
+                                           {"qwen3-moe-bf16", "q8_0"},
+                                           {"qwen3-moe", "int4"},
+                                           {"mixtral-bf16", "int4"},
+                                           {"qwen2-moe", "int4"},
+                                           {"qwen3.5-moe-bf16", "int4"}}) {
+    SCOPED_TRACE(std::string(name) + " " + quantization);
+    Both both(ModelDir(name), quantization);
     EXPECT_EQ(both.model.weights().matrix_dtype, DType::kBlocks);
     ExpectTheProcessorsBits(both, random);
   }

@@ -186,7 +186,8 @@ TEST_P(EncoderGoldenTest, QuantizedMatricesChangeOutputsByTheirRounding) {
   for (const Json& golden : prompts_) prompts.push_back(PromptOf(golden));
   const LoadedModel exact(GetParam(), {.dtype = "f32"});
   const EncodedRows expected = Encode(exact, prompts, Pooling::kMean);
-  for (const auto& [quantization, largest] : {std::pair{"int8", 0.03}, std::pair{"int4", 0.4}}) {
+  for (const auto& [quantization, largest] :
+       {std::pair{"int8", 0.03}, {"q8_0", 0.03}, {"int4", 0.4}}) {
     const LoadedModel model(GetParam(), {.dtype = "f32", .quantization = quantization});
     // Blocks have 32 columns.
     const bool packed =

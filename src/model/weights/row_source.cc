@@ -9,16 +9,18 @@
 namespace skein {
 namespace {
 
-// Packs rows [first, first + count) of `out` from wide [count, k], rounded to the type of `out`.
+// Packs rows [first, first + count) of `out` from wide [count, k], rounded to the type of `out`, or
+// to the format of their panel.
 void PackRounded(int32_t first, int32_t count, std::span<const float> wide, PackedWeight* out) {
   if (out->dtype() != DType::kBlocks) {
     return out->PackRows(first, count, wide.data(), DType::kF32);
   }
-  const BlockTraits& traits = TraitsOf(BlockFormat::kQ4_0);
+  const BlockFormat format = out->block_panel(first / kPanelCols).format;
+  const BlockTraits& traits = TraitsOf(format);
   const size_t elements = size_t(count) * out->k();
   std::vector<std::byte> blocks(elements / traits.file_elements * traits.file_bytes);
-  QuantizeBlocks(BlockFormat::kQ4_0, wide.first(elements), blocks.data());
-  out->PackBlocks(first, count, blocks.data(), BlockFormat::kQ4_0);
+  QuantizeBlocks(format, wide.first(elements), blocks.data());
+  out->PackBlocks(first, count, blocks.data(), format);
 }
 
 }  // namespace

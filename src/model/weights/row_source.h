@@ -32,8 +32,8 @@ struct RowSource {
   size_t bytes() const { return stored ? stored->bytes() : view.bytes; }
 
   // Packs rows [first, first + count) of `out`, which must be rows of this source. If `out` has
-  // blocks, the file's blocks are kept as they are (`keep_blocks`), or rows are rounded to Q4_0.
-  // Threads may pack rows of different panels at the same time.
+  // blocks, the file's blocks are kept as they are (`keep_blocks`), or rows are rounded to the
+  // format of their panel. Threads may pack rows of different panels at the same time.
   void Pack(int32_t first, int32_t count, bool keep_blocks, PackedWeight* out) const;
 
  private:

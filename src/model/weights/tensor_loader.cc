@@ -41,6 +41,7 @@ TensorLoader::TensorLoader(const ModelFiles& files, const QuantizationConfig& qu
       quantization_(quantization),
       dtype_(types.compute),
       matrix_dtype_(types.matrices),
+      block_format_(types.block_format),
       keep_blocks_(types.keep_blocks),
       team_(team),
       progress_(progress) {}
@@ -108,7 +109,7 @@ Status TensorLoader::Matrix(const std::vector<TensorPart>& parts, int32_t n, int
   }
   if (matrix_dtype_ != DType::kBlocks) return MatrixAs(matrix_dtype_, parts, n, k, out);
   if (k % kBlockTerms != 0) return PlainMatrix(parts, n, k, out);
-  std::vector<BlockFormat> formats(CeilDiv(n, kPanelCols), BlockFormat::kQ4_0);
+  std::vector<BlockFormat> formats(CeilDiv(n, kPanelCols), block_format_);
   return Fill(
       sources, [&] { return PackedWeight(n, k, std::move(formats)); }, out);
 }

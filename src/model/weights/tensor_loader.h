@@ -101,6 +101,7 @@ class TensorLoader {
   const QuantizationConfig& quantization_;
   const DType dtype_;  // the compute type
   DType matrix_dtype_;
+  const BlockFormat block_format_;  // of matrices that are rounded to blocks
   const bool keep_blocks_;
   ThreadTeam& team_;
   const LoadProgress& progress_;

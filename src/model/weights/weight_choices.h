@@ -13,8 +13,9 @@ enum class ComputeChoice {
 enum class Quantization {
   kAuto,  // packed if the file has blocks (GGUF) or integers; everything else in the compute type
   kNone,  // the compute type
-  kInt8,
-  kInt4,
+  kInt8,  // one scale for a row
+  kQ8_0,  // 8 bits with a scale for each block of 32
+  kInt4,  // Q4_0: 4 bits with a scale for each block of 32
 };
 
 // The requested type of the KV cache.

@@ -208,6 +208,7 @@ WeightTypes ChooseWeightTypes(Quantization choice, DType compute, const ModelCon
     return types;
   }
   types.matrices = choice == Quantization::kInt8 ? DType::kInt8 : DType::kBlocks;
+  if (choice == Quantization::kQ8_0) types.block_format = BlockFormat::kQ8_0;
   return types;
 }
 

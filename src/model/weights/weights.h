@@ -85,7 +85,9 @@ struct WeightTypes {
       : compute(compute_type), matrices(matrix_type) {}
 
   DType compute;   // kF32 or kBf16
-  DType matrices;  // the layers' and the output's matrices: `compute`, kInt8, or kBlocks: Q4_0
+  DType matrices;  // the layers' and the output's matrices: `compute`, kInt8 or kBlocks
+  // If `matrices` is kBlocks: the format to which they are rounded. REQUIRES: CanQuantize.
+  BlockFormat block_format = BlockFormat::kQ4_0;
   // If true, matrices that the file has in blocks, or in integers that blocks hold exactly, are
   // kept as they are if their shapes allow. `matrices` is the type of the other matrices.
   bool keep_blocks = false;
