@@ -41,7 +41,12 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk<D>> {
     const int32_t unit_rows = (last - first + num_units - 1) / num_units;
     for (int32_t step = begin; step < end; step += kKeysPerAmxStep) {
       for (int32_t row = first; row < last; row += unit_rows) {
-        Step(this->ItemAt(row, last - row < unit_rows ? last - row : unit_rows, step, 0));
+        const int32_t rows = last - row < unit_rows ? last - row : unit_rows;
+        // Few rows wait for memory, and only they prefetch the next step.
+        const Item item = this->ItemAt(row, rows, step, 0);
+        const int32_t next = step + kKeysPerAmxStep;
+        const bool prefetches = rows <= kFewRows && next < end;
+        Step(item, prefetches ? this->ItemAt(row, rows, next, 0) : item, step == begin);
       }
     }
   }
@@ -62,12 +67,16 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk<D>> {
   using WeightBytes = std::integral_constant<int64_t, kKvBlockTokens * D::kTileTermBytes>;
   static constexpr int kFewRows = 8;
 
-  void Step(const Item& item) {
+  // `next`: the step that follows, or the item itself. `first`: no step before has prefetched this
+  // one's keys.
+  void Step(const Item& item, const Item& next, bool first) {
     if (item.num_blocks == 0 && !item.fresh) return;  // a state that begins here is made empty
     const int32_t most = RowsPerDotTile<D>(item.rows);
     for (int32_t r = 0; r < item.rows; r += most) {
       WithConstant<D::kMostRows>(item.rows - r < most ? item.rows - r : most, [&](auto rows) {
-        for (int32_t b = 0; b < item.num_blocks; ++b) AddScores<decltype(rows)::value>(item, r, b);
+        for (int32_t b = 0; b < item.num_blocks; ++b) {
+          AddScores<decltype(rows)::value>(item, r, b, first);
+        }
       });
     }
     for (int32_t b = 0; b < item.num_blocks; ++b) this->FinishScores(item, b);
@@ -86,7 +95,7 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk<D>> {
         for (int32_t p = 0; p < num_panels_; p += kPanels) {
           const int32_t left = num_panels_ - p;
           WithConstant<kPanels>(left < kPanels ? left : kPanels, [&](auto panels) {
-            AddValues<R, decltype(panels)::value>(item, r, p);
+            AddValues<R, decltype(panels)::value>(item, next, r, p);
           });
         }
       });
@@ -116,34 +125,45 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk<D>> {
 
   // Computes q · k, not scaled yet, for R rows of the item and the keys of one block.
   template <int R>
-  void AddScores(const Item& item, int32_t row, int32_t block) {
+  void AddScores(const Item& item, int32_t row, int32_t block, bool first) {
     const std::byte* keys[2] = {item.blocks[block], item.blocks[block] + args_.k_bytes / 2};
     float* scores = this->Scores(block) + row * kKvBlockTokens;
     DotSums<D, R, 2> sums;
     LoadSums<D, R, 2>(scores, kKvBlockTokens, /*fresh=*/true, sums);
-    // Few rows wait for memory. So the block's values and the next block's keys are prefetched
-    // while its keys are multiplied, both in halves.
+    // Few rows wait for memory. So the block's values are prefetched while its keys are multiplied,
+    // and in the first step the next block's keys as well, all in halves.
     const std::byte* next = item.blocks[block + 1 < item.num_blocks ? block + 1 : block];
     const std::byte* ahead[4] = {keys[0] + args_.k_bytes, keys[1] + args_.k_bytes, next,
                                  next + args_.k_bytes / 2};
-    AddGroups<D, R, 2, 4>(QueryAt(item.row + row), QBytes(), keys, R <= kFewRows ? ahead : nullptr,
-                          kGroupBytes, (args_.head_dim + 1) / 2, sums);
+    const std::byte* const q = QueryAt(item.row + row);
+    const int32_t num_groups = (args_.head_dim + 1) / 2;
+    if constexpr (R > kFewRows) {
+      AddGroups<D, R, 2>(q, QBytes(), keys, nullptr, 0, num_groups, sums);
+    } else if (first) {
+      AddGroups<D, R, 2, 4>(q, QBytes(), keys, ahead, kGroupBytes, num_groups, sums);
+    } else {
+      AddGroups<D, R, 2>(q, QBytes(), keys, ahead, kGroupBytes, num_groups, sums);
+    }
     StoreSums<D, R, 2>(sums, scores, kKvBlockTokens);
   }
 
-  // acc += weights * V for R rows of the item and P panels of V.
+  // acc += weights * V for R rows of the item and P panels of V. Few rows prefetch the next step's
+  // keys meanwhile: as many bytes as they read.
   template <int R, int P>
-  void AddValues(const Item& item, int32_t row, int32_t panel) {
+  void AddValues(const Item& item, const Item& next, int32_t row, int32_t panel) {
     constexpr int32_t kPairs = kKvBlockTokens / 2;
     float* acc = this->StateAt(item.step).acc + (item.row + row) * stride_ + panel * kPanelCols;
     DotSums<D, R, P> sums;
     LoadSums<D, R, P>(acc, stride_, item.fresh, sums);
     for (int32_t b = 0; b < item.num_blocks; ++b) {
-      const std::byte* values[P];
+      const std::byte *values[P], *ahead[P];
       for (int p = 0; p < P; ++p) {
-        values[p] = item.blocks[b] + args_.k_bytes + (panel + p) * (kPairs * kGroupBytes);
+        const int64_t offset = (panel + p) * (kPairs * kGroupBytes);
+        values[p] = item.blocks[b] + args_.k_bytes + offset;
+        ahead[p] = (b < next.num_blocks ? next : item).blocks[b] + offset;
       }
-      AddGroups<D, R, P>(WeightsAt(item, b, row), WeightBytes(), values, nullptr, 0, kPairs, sums);
+      AddGroups<D, R, P>(WeightsAt(item, b, row), WeightBytes(), values,
+                         R <= kFewRows ? ahead : nullptr, kGroupBytes, kPairs, sums);
     }
     StoreSums<D, R, P>(sums, acc, stride_);
   }
