@@ -15,10 +15,12 @@ inline constexpr int64_t kTermBytes = 16 * (kBf16 ? 2 : 4);
 // 0, 1, ..., k - 1. a: [R, k] f32 with row stride lda; c: [R, 16 P] with row stride ldc. kBf16: the
 // panels hold pairs of bf16, otherwise f32 (in PackedWeight's order). With several rows, `ahead` is
 // the memory that is read next: `ahead_step` bytes of it are prefetched for every 64 bytes of a
-// panel. With up to V::kStreamRows rows, the tile prefetches from its own panels.
-template <class V, bool kBf16, int R, int P>
+// panel. With up to V::kStreamRows rows, the tile prefetches from its own panels. With kFar, it
+// also prefetches as many bytes of far[p] as it reads of panel p, to the second-level cache.
+template <class V, bool kBf16, int R, int P, bool kFar>
 inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, int32_t k, float* c,
-                 int64_t ldc, const std::byte* ahead, int64_t ahead_step) {
+                 int64_t ldc, const std::byte* ahead, int64_t ahead_step,
+                 const std::byte* const* far) {
   V acc[R][P];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
@@ -36,6 +38,7 @@ inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, in
 #pragma GCC unroll 8
       for (int p = 0; p < P; ++p) {
         if constexpr (kStreams) V::Prefetch(panels[p] + offset + V::kStreamAhead);
+        if constexpr (kFar) __builtin_prefetch(far[p] + offset, 0, 2);
         w[p] = V::LoadEven(panels[p] + offset);
       }
 #pragma GCC unroll 8
@@ -61,6 +64,7 @@ inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, in
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) {
       if constexpr (kStreams) V::Prefetch(panels[p] + offset + V::kStreamAhead);
+      if constexpr (kFar) __builtin_prefetch(far[p] + offset, 0, 2);
       if constexpr (kBf16) {
         w[p] = V::LoadEven(panels[p] + offset);
       } else {
@@ -82,15 +86,16 @@ inline void Tile(const float* a, int64_t lda, const std::byte* const* panels, in
 }
 
 // Tile for a number of rows in [1, kMaxRows] that is known only at run time.
-template <class V, bool kBf16, int kMaxRows, int P>
+template <class V, bool kBf16, int kMaxRows, int P, bool kFar>
 inline void TileOfRows(int rows, const float* a, int64_t lda, const std::byte* const* panels,
-                       int32_t k, float* c, int64_t ldc, const std::byte* ahead,
-                       int64_t ahead_step) {
+                       int32_t k, float* c, int64_t ldc, const std::byte* ahead, int64_t ahead_step,
+                       const std::byte* const* far) {
   if (rows == kMaxRows) {
-    return Tile<V, kBf16, kMaxRows, P>(a, lda, panels, k, c, ldc, ahead, ahead_step);
+    return Tile<V, kBf16, kMaxRows, P, kFar>(a, lda, panels, k, c, ldc, ahead, ahead_step, far);
   }
   if constexpr (kMaxRows > 1) {
-    TileOfRows<V, kBf16, kMaxRows - 1, P>(rows, a, lda, panels, k, c, ldc, ahead, ahead_step);
+    TileOfRows<V, kBf16, kMaxRows - 1, P, kFar>(rows, a, lda, panels, k, c, ldc, ahead, ahead_step,
+                                                far);
   }
 }
 
@@ -105,27 +110,30 @@ inline int RowsPerTile(int rows, int most) {
 // Computes the P panels at `panels` for any number of rows (see Tile). The memory at `next` is read
 // after the panels. Every tile prefetches an equal part of that memory, so that the load on memory
 // is even.
-template <class V, bool kBf16, int P>
+template <class V, bool kBf16, int P, bool kFar>
 inline void TilesOfRows(int rows, const float* a, int64_t lda, const std::byte* const* panels,
-                        int32_t k, float* c, int64_t ldc, const std::byte* next) {
+                        int32_t k, float* c, int64_t ldc, const std::byte* next,
+                        const std::byte* const* far) {
   const int most = RowsPerTile(rows, V::kTileRows);
   const int64_t step = 64 * most / rows;
   const int64_t steps = kBf16 ? (k + 1) / 2 : k;
   for (int r = 0; r < rows; r += most, next += step * steps) {
-    TileOfRows<V, kBf16, V::kTileRows, P>(rows - r < most ? rows - r : most, a + r * lda, lda,
-                                          panels, k, c + r * ldc, ldc, next, step);
+    TileOfRows<V, kBf16, V::kTileRows, P, kFar>(rows - r < most ? rows - r : most, a + r * lda, lda,
+                                                panels, k, c + r * ldc, ldc, next, step, far);
   }
 }
 
-// Computes any number of panels for any number of rows (see Tile).
-template <class V, bool kBf16>
+// Computes any number of panels for any number of rows (see Tile). far: null without kFar.
+template <class V, bool kBf16, bool kFar = false>
 inline void TilesOfPanels(int rows, const float* a, int64_t lda, const std::byte* const* panels,
-                          int num_panels, int32_t k, float* c, int64_t ldc) {
+                          int num_panels, int32_t k, float* c, int64_t ldc,
+                          const std::byte* const* far = nullptr) {
+  const auto far_of = [&](int panel) { return kFar ? far + panel : nullptr; };
   int p = 0;
   if (rows <= V::kStreamRows) {
     for (; p + V::kStreamPanels <= num_panels; p += V::kStreamPanels) {
-      TileOfRows<V, kBf16, V::kStreamRows, V::kStreamPanels>(rows, a, lda, panels + p, k,
-                                                             c + 16 * p, ldc, panels[p], 0);
+      TileOfRows<V, kBf16, V::kStreamRows, V::kStreamPanels, kFar>(
+          rows, a, lda, panels + p, k, c + 16 * p, ldc, panels[p], 0, far_of(p));
     }
   }
   // After the last panel, the next memory is the first panel's next block of k, if there is one.
@@ -133,11 +141,12 @@ inline void TilesOfPanels(int rows, const float* a, int64_t lda, const std::byte
     return panel < num_panels ? panels[panel] : panels[0] + k * kTermBytes<kBf16>;
   };
   for (; p + V::kTilePanels <= num_panels; p += V::kTilePanels) {
-    TilesOfRows<V, kBf16, V::kTilePanels>(rows, a, lda, panels + p, k, c + 16 * p, ldc,
-                                          next(p + V::kTilePanels));
+    TilesOfRows<V, kBf16, V::kTilePanels, kFar>(rows, a, lda, panels + p, k, c + 16 * p, ldc,
+                                                next(p + V::kTilePanels), far_of(p));
   }
   for (; p < num_panels; ++p) {
-    TilesOfRows<V, kBf16, 1>(rows, a, lda, panels + p, k, c + 16 * p, ldc, next(p + 1));
+    TilesOfRows<V, kBf16, 1, kFar>(rows, a, lda, panels + p, k, c + 16 * p, ldc, next(p + 1),
+                                   far_of(p));
   }
 }
 

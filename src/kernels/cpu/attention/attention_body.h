@@ -51,8 +51,17 @@ class FloatProducts {
   // kKeysPerStep.
   void AddScores(int32_t row, int32_t count, const std::byte* const* groups, int num_groups,
                  float* p) const {
-    TilesOfPanels<V, kBf16>(count, q_ + row * args_.head_dim_padded, args_.head_dim_padded, groups,
-                            num_groups, args_.head_dim, p, kKeysPerStep);
+    const int64_t ldq = args_.head_dim_padded;
+    const float* q = q_ + row * ldq;
+    if (count > kFewRows) {
+      return TilesOfPanels<V, kBf16>(count, q, ldq, groups, num_groups, args_.head_dim, p,
+                                     kKeysPerStep);
+    }
+    // The values of a block are the bytes two groups ahead of its keys.
+    const std::byte* values[kKeysPerStep / 16];
+    for (int g = 0; g < num_groups; ++g) values[g] = groups[g] + 2 * group_bytes();
+    TilesOfPanels<V, kBf16, true>(count, q, ldq, groups, num_groups, args_.head_dim, p,
+                                  kKeysPerStep, values);
   }
 
   // The weight as the products take it.
@@ -65,17 +74,26 @@ class FloatProducts {
   // these values. weights has row stride kKeysPerStep, acc head_dim_padded. `next`: a block that
   // the walk reads soon, or null.
   void AddValues(int32_t count, const float* weights, const std::byte* values, int32_t terms,
-                 const std::byte* /*next*/, float* acc) const {
-    const std::byte* panels[kMaxHeadDim / 16];
+                 const std::byte* next, float* acc) const {
+    const bool prefetches = count <= kFewRows && next != nullptr;
+    const std::byte *panels[kMaxHeadDim / 16], *ahead[kMaxHeadDim / 16];
     int num_panels = 0;
     for (int32_t d = 0; d < args_.head_dim; d += 16) {
-      panels[num_panels++] = values + d * (kKvBlockTokens * kElementBytes);
+      const int64_t offset = d * (kKvBlockTokens * kElementBytes);
+      panels[num_panels] = values + offset;
+      ahead[num_panels++] = (prefetches ? next : values) + offset;
     }
-    TilesOfPanels<V, kBf16>(count, weights, kKeysPerStep, panels, num_panels, terms, acc,
-                            args_.head_dim_padded);
+    if (!prefetches) {
+      return TilesOfPanels<V, kBf16>(count, weights, kKeysPerStep, panels, num_panels, terms, acc,
+                                     args_.head_dim_padded);
+    }
+    TilesOfPanels<V, kBf16, true>(count, weights, kKeysPerStep, panels, num_panels, terms, acc,
+                                  args_.head_dim_padded, ahead);
   }
 
  private:
+  // So few rows wait for memory: they prefetch values beside keys, and keys beside values.
+  static constexpr int32_t kFewRows = 8;
   static constexpr int64_t kElementBytes = kBf16 ? 2 : 4;
 
   const AttentionArgs& args_;
