@@ -67,7 +67,7 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk<D>> {
   using WeightBytes = std::integral_constant<int64_t, kKvBlockTokens * D::kTileTermBytes>;
   static constexpr int kFewRows = 8;
 
-  // `next`: the step that follows, or the item itself. `first`: no step before has prefetched this
+  // `next`: the step to prefetch, or the item itself. `first`: no step before has prefetched this
   // one's keys.
   void Step(const Item& item, const Item& next, bool first) {
     if (item.num_blocks == 0 && !item.fresh) return;  // a state that begins here is made empty
