@@ -352,6 +352,10 @@ class CpuRuntimeImpl final : public CpuRuntime {
   DType dtype() const override { return weights_.dtype; }
   DType kv_dtype() const override { return kv_.layout().dtype; }
   DType matrix_dtype() const override { return weights_.matrix_dtype; }
+  std::string_view matrix_name() const override {
+    if (weights_.rounded_to) return TraitsOf(*weights_.rounded_to).name;
+    return NameOf(weights_.matrix_dtype);
+  }
   Isa isa() const override { return kernels_->isa(); }
   int32_t num_threads() const override { return team_->num_threads(); }
   NumaRule numa() const override { return numa_; }

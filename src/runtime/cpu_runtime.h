@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -88,6 +89,8 @@ class CpuRuntime : public Runtime {
   virtual DType dtype() const = 0;         // compute type
   virtual DType kv_dtype() const = 0;      // of the KV cache
   virtual DType matrix_dtype() const = 0;  // the type of the layers' and the output's matrices
+  // Its name; that of their format if they were rounded to blocks.
+  virtual std::string_view matrix_name() const = 0;
   virtual Isa isa() const = 0;
   virtual int32_t num_threads() const = 0;
   // The rule that holds, never kAuto; kOff on a machine with one memory node.

@@ -101,6 +101,10 @@ TEST(CpuRuntimeTest, SizesKvMemoryAndReportsIt) {
   EXPECT_EQ(int4.value()->matrix_dtype(), DType::kBlocks);
   EXPECT_LT(int4.value()->Memory().weight_bytes, int8.value()->Memory().weight_bytes);
   EXPECT_LT(int8.value()->Memory().weight_bytes, q8_0.value()->Memory().weight_bytes);
+  // Instances with --role compare these names.
+  EXPECT_EQ(q8_0.value()->matrix_name(), TraitsOf(BlockFormat::kQ8_0).name);
+  EXPECT_EQ(int4.value()->matrix_name(), TraitsOf(BlockFormat::kQ4_0).name);
+  EXPECT_EQ(int8.value()->matrix_name(), NameOf(DType::kInt8));
   // A key has a byte for each element and a scale for each 32; a value has a byte for each and a
   // scale. Heads have 32 elements here.
   const auto int8_kv = CpuRuntime::Load(

@@ -63,7 +63,7 @@ Result<std::string> HandoverModelName(const CpuRuntime& runtime, const std::stri
   SKEIN_RETURN_IF_ERROR(AddModel(model_dir, &words));
   for (const std::string& dir : adapter_dirs) SKEIN_RETURN_IF_ERROR(AddModel(dir, &words));
   return fmt::format("weights {:016x}, {} adapters, {}, {}, {}, {}", HashWords(words, 0),
-                     adapter_dirs.size(), NameOf(runtime.dtype()), NameOf(runtime.matrix_dtype()),
+                     adapter_dirs.size(), NameOf(runtime.dtype()), runtime.matrix_name(),
                      NameOf(runtime.kv_dtype()), NameOf(runtime.isa()));
 }
 

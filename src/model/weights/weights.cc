@@ -34,6 +34,7 @@ class WeightsLoader {
       : loader_(files, config.quantization, types, team, progress) {
     weights_.config = config;
     weights_.dtype = types.compute;
+    if (types.matrices == DType::kBlocks) weights_.rounded_to = types.block_format;
   }
 
   Result<ModelWeights> Load() {

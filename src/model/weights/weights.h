@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,8 @@ struct ModelWeights {
   // The type of the layers' matrices and of `output`: dtype, or kInt8, or kBlocks if any of them
   // has blocks.
   DType matrix_dtype = DType::kBf16;
+  // The format of blocks that were rounded; none if they are the file's own.
+  std::optional<BlockFormat> rounded_to;
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;  // [hidden]
   std::vector<float> final_norm_bias;
