@@ -42,10 +42,9 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk<D>> {
     for (int32_t step = begin; step < end; step += kKeysPerAmxStep) {
       for (int32_t row = first; row < last; row += unit_rows) {
         const int32_t rows = last - row < unit_rows ? last - row : unit_rows;
-        // Few rows wait for memory, and only they prefetch the next step.
         const Item item = this->ItemAt(row, rows, step, 0);
         const int32_t next = step + kKeysPerAmxStep;
-        const bool prefetches = rows <= kFewRows && next < end;
+        const bool prefetches = rows <= kFewWalkRows && next < end;
         Step(item, prefetches ? this->ItemAt(row, rows, next, 0) : item, step == begin);
       }
     }
@@ -65,7 +64,6 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk<D>> {
   using QBytes =
       std::integral_constant<int64_t, kWidens ? kWideQStride * 4 : Base::kMaxQStride * 2>;
   using WeightBytes = std::integral_constant<int64_t, kKvBlockTokens * D::kTileTermBytes>;
-  static constexpr int kFewRows = 8;
 
   // `next`: the step to prefetch, or the item itself. `first`: no step before has prefetched this
   // one's keys.
@@ -137,7 +135,7 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk<D>> {
                                  next + args_.k_bytes / 2};
     const std::byte* const q = QueryAt(item.row + row);
     const int32_t num_groups = (args_.head_dim + 1) / 2;
-    if constexpr (R > kFewRows) {
+    if constexpr (R > kFewWalkRows) {
       AddGroups<D, R, 2>(q, QBytes(), keys, nullptr, 0, num_groups, sums);
     } else if (first) {
       AddGroups<D, R, 2, 4>(q, QBytes(), keys, ahead, kGroupBytes, num_groups, sums);
@@ -163,7 +161,7 @@ class Bf16AttentionWalk : public PowerWalk<Bf16AttentionWalk<D>> {
         ahead[p] = (b < next.num_blocks ? next : item).blocks[b] + offset;
       }
       AddGroups<D, R, P>(WeightsAt(item, b, row), WeightBytes(), values,
-                         R <= kFewRows ? ahead : nullptr, kGroupBytes, kPairs, sums);
+                         R <= kFewWalkRows ? ahead : nullptr, kGroupBytes, kPairs, sums);
     }
     StoreSums<D, R, P>(sums, acc, stride_);
   }

@@ -51,17 +51,11 @@ class FloatProducts {
   // kKeysPerStep.
   void AddScores(int32_t row, int32_t count, const std::byte* const* groups, int num_groups,
                  float* p) const {
-    const int64_t ldq = args_.head_dim_padded;
-    const float* q = q_ + row * ldq;
-    if (count > kFewRows) {
-      return TilesOfPanels<V, kBf16>(count, q, ldq, groups, num_groups, args_.head_dim, p,
-                                     kKeysPerStep);
-    }
     // The values of a block are the bytes two groups ahead of its keys.
     const std::byte* values[kKeysPerStep / 16];
     for (int g = 0; g < num_groups; ++g) values[g] = groups[g] + 2 * group_bytes();
-    TilesOfPanels<V, kBf16, true>(count, q, ldq, groups, num_groups, args_.head_dim, p,
-                                  kKeysPerStep, values);
+    Multiply(count, q_ + row * args_.head_dim_padded, args_.head_dim_padded, groups, values,
+             num_groups, args_.head_dim, p, kKeysPerStep);
   }
 
   // The weight as the products take it.
@@ -75,26 +69,29 @@ class FloatProducts {
   // the walk reads soon, or null.
   void AddValues(int32_t count, const float* weights, const std::byte* values, int32_t terms,
                  const std::byte* next, float* acc) const {
-    const bool prefetches = count <= kFewRows && next != nullptr;
     const std::byte *panels[kMaxHeadDim / 16], *ahead[kMaxHeadDim / 16];
     int num_panels = 0;
     for (int32_t d = 0; d < args_.head_dim; d += 16) {
       const int64_t offset = d * (kKvBlockTokens * kElementBytes);
       panels[num_panels] = values + offset;
-      ahead[num_panels++] = (prefetches ? next : values) + offset;
+      ahead[num_panels++] = (next != nullptr ? next : values) + offset;
     }
-    if (!prefetches) {
-      return TilesOfPanels<V, kBf16>(count, weights, kKeysPerStep, panels, num_panels, terms, acc,
-                                     args_.head_dim_padded);
-    }
-    TilesOfPanels<V, kBf16, true>(count, weights, kKeysPerStep, panels, num_panels, terms, acc,
-                                  args_.head_dim_padded, ahead);
+    Multiply(count, weights, kKeysPerStep, panels, next != nullptr ? ahead : nullptr, num_panels,
+             terms, acc, args_.head_dim_padded);
   }
 
  private:
-  // So few rows wait for memory: they prefetch values beside keys, and keys beside values.
-  static constexpr int32_t kFewRows = 8;
   static constexpr int64_t kElementBytes = kBf16 ? 2 : 4;
+
+  // TilesOfPanels, in which few rows prefetch `far`, if it is not null.
+  static void Multiply(int32_t rows, const float* a, int64_t lda, const std::byte* const* panels,
+                       const std::byte* const* far, int num_panels, int32_t k, float* c,
+                       int64_t ldc) {
+    if (rows > kFewWalkRows || far == nullptr) {
+      return TilesOfPanels<V, kBf16>(rows, a, lda, panels, num_panels, k, c, ldc);
+    }
+    TilesOfPanels<V, kBf16, true>(rows, a, lda, panels, num_panels, k, c, ldc, far);
+  }
 
   const AttentionArgs& args_;
   alignas(64) float q_[kWalkRows * kMaxHeadDim];

@@ -100,11 +100,10 @@ class Int8Products {
     return IfGreater(weight, zero, weight * V::Load(scales), zero);
   }
 
-  // `parts` equal parts of the bytes of 16 keys at `p`. Few rows wait for memory; for more, and for
-  // null, nothing is prefetched.
+  // `parts` equal parts of the bytes of 16 keys at `p`. For more than few rows, and for null,
+  // nothing is prefetched.
   BlockAhead BytesAhead(int32_t count, const std::byte* p, int32_t parts) const {
-    constexpr int32_t kFewRows = 8;
-    if (count > kFewRows || p == nullptr) return {};
+    if (count > kFewWalkRows || p == nullptr) return {};
     return {p, group_bytes() / parts};
   }
 

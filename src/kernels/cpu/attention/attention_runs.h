@@ -6,6 +6,10 @@
 
 namespace skein {
 
+// So few rows wait for memory, and prefetch what they read next: values beside keys, and keys
+// beside values.
+inline constexpr int kFewWalkRows = 8;
+
 struct KeyRange {
   int32_t begin, end;
 };
